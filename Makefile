@@ -1,0 +1,39 @@
+# Everything runs from .venv, which is made on first use and reused afterwards.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.10 || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: run test lint clean help
+
+help:            ## show what can be made
+	@grep -hE '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+run: $(VENV)/.runtime       ## set up, then run the default job
+	$(BIN)/python run.py --config configs/cluster.yaml
+
+test: $(VENV)/.testing      ## set up, then run the test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.testing      ## set up, then run the linters
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:           ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' \
+	  || { echo "Tandem needs Python 3.10 to 3.12 (MindSpore has no wheel for others). Fix: make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "python3 has no venv module. Fix: apt-get install python3-venv"; exit 2; }
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.testing: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e '.[test]'
+	@touch $@ $(VENV)/.runtime

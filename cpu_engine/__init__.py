@@ -1,0 +1,1 @@
+"""The CPU engine: graphs on this machine and exact traversals over them, with or without a partner."""

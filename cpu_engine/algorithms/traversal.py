@@ -1,0 +1,117 @@
+"""What every BFS engine offers the coordinator: small steps, and a dense core whose values may come from outside.
+
+The core is the vertex range [0, k). While it is *withheld*, edges inside it belong to a partner: the engine does not
+look at them, and is complete only together with the partner's values. ``closed`` is the partner's last word: core
+values that no core edge can improve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from cpu_engine.kernels.core import skip_core_step
+from cpu_engine.kernels.witness import find_parents_step
+
+UNREACHED = -1
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an engine, as the trace tells it."""
+
+    direction: str  # push, pull or async
+    level: int  # depth of the frontier; -1 where levels have no meaning
+    frontier: int  # vertices expanded
+    edges: int  # edges looked at
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What became of a partner's values: taken over, or provably false."""
+
+    adopted: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class EdgeView:
+    """The edges an engine may look at: all of them, or all but those inside the core."""
+
+    out_begin: np.ndarray
+    out_end: np.ndarray
+    out_targets: np.ndarray
+    in_begin: np.ndarray
+    in_end: np.ndarray
+    in_sources: np.ndarray
+
+
+class CoreSplit:
+    """A graph, the size of its core, and both views of its edges. Made once per graph and core, used by every run."""
+
+    def __init__(self, graph: Graph, core_size: int = 0) -> None:
+        self.graph = graph
+        self.core_size = core_size
+        self.all_edges = EdgeView(
+            graph.out_offsets[:-1],
+            graph.out_offsets[1:],
+            graph.out_targets,
+            graph.in_offsets[:-1],
+            graph.in_offsets[1:],
+            graph.in_sources,
+        )
+        self.outside_core = self._outside() if core_size else self.all_edges
+
+    def _outside(self) -> EdgeView:
+        graph = self.graph
+        out_begin = skip_core_step(graph.out_offsets, graph.out_targets, self.core_size)
+        in_begin = (
+            out_begin if not graph.directed else skip_core_step(graph.in_offsets, graph.in_sources, self.core_size)
+        )
+        whole = self.all_edges
+        return EdgeView(out_begin, whole.out_end, whole.out_targets, in_begin, whole.in_end, whole.in_sources)
+
+
+class Traversal(Protocol):
+    """A BFS that runs in steps. ``core`` below means the core's values, int32[k], -1 where there is none."""
+
+    name: str
+
+    def start(self, root: int, *, withhold_core: bool) -> None:
+        """Forget the last run and begin at ``root``."""
+
+    def settle(self) -> None:
+        """Do what needs no edges: close a level whose members are all known."""
+
+    def can_step(self) -> bool:
+        """Whether there is an edge to look at right now."""
+
+    def step(self) -> Step:
+        """Look at some edges."""
+
+    def core_values(self) -> np.ndarray:
+        """The best known core values."""
+
+    def adopt(self, closed: np.ndarray) -> Adoption:
+        """Merge a partner's complete word on the core, monotonically."""
+
+    def take_core_back(self) -> None:
+        """The partner is gone: look at core edges as well, from now on and for what was passed over."""
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        """The levels and parents reached; parents are filled in where the run did not keep them."""
+
+
+def complete_parents(graph: Graph, level: np.ndarray, parent: np.ndarray, root: int) -> None:
+    """Give each reached vertex a parent one step nearer, where the engine left none."""
+    find_parents_step(graph.in_offsets, graph.in_sources, level, parent)
+    parent[root] = root
+
+
+def merge_core(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """The smaller of two core value arrays, -1 counting as infinite."""
+    smaller: np.ndarray = np.minimum(mine.view(np.uint32), theirs.view(np.uint32)).view(np.int32)
+    return smaller

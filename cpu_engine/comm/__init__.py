@@ -1,0 +1,1 @@
+"""Communication between ranks; the only package that imports mpi4py."""

@@ -1,0 +1,11 @@
+"""Graph files: readers that recognise a format by its content, and writers.
+
+Each format has a module of its own that owns its layout; ``read_graph``, ``sniff`` and ``write_graph`` are all that the
+rest of the program uses.
+"""
+
+from cpu_engine.graph.formats.reading import FORMATS, read_graph
+from cpu_engine.graph.formats.sniffing import sniff
+from cpu_engine.graph.formats.writing import WRITABLE, write_graph
+
+__all__ = ["FORMATS", "WRITABLE", "read_graph", "sniff", "write_graph"]

@@ -1,0 +1,30 @@
+"""Adjacency lists: ``vertex neighbour neighbour ...`` per line, the vertex alone when it has no neighbours.
+
+Invariant: every id that occurs, first or later in a line, is in ``vertices``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats.rows import RaggedLayout, read_ragged
+from cpu_engine.graph.formats.source import Progress, TextSource
+
+NAME = "adjacency"
+
+
+def read(path: Path, progress: Progress | None = None) -> EdgeList:
+    """Read an adjacency list, plain, gzip or xz."""
+    with TextSource(path, progress, longest_line=None) as source:
+        edges, owners = read_ragged(source, RaggedLayout())
+    notes: tuple[str, ...] = ()
+    listed = np.unique(owners)
+    if len(listed) < len(owners):
+        notes = (f"{len(owners) - len(listed)} lines continue the neighbours of a vertex that has a line already",)
+    if not len(owners):
+        notes = ("the file has no vertices",)
+    vertices = np.union1d(listed, edges.dst)
+    return EdgeList(edges.src, edges.dst, vertices=vertices, format=NAME, path=str(path), notes=notes)

@@ -1,0 +1,139 @@
+"""Edge lists: ``source target`` or ``source target weight`` per line, as SNAP, GAP and most people write them.
+
+Invariant: every line that is not blank or a comment is an edge, except a first line ``vertices edges`` that is
+consistent with all the others; what was decided about that line is in the notes.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from cpu_engine.errors import InputError
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats.rows import Numbers, RowLayout, read_rows, row_error, split_columns
+from cpu_engine.graph.formats.source import Block, Progress, TextSource
+from cpu_engine.graph.formats.survey import SURVEY_BYTES, as_id, survey_text
+from cpu_engine.kernels import parse
+
+NAME = "edge-list"
+_SNAP_EDGES = re.compile(r"^[#%].*\bEdges:\s*(\d+)", re.IGNORECASE)
+
+
+def layout_of(columns: int) -> RowLayout:
+    """Rows of two ids, with a weight when there are three columns."""
+    return RowLayout(columns, weight_column=2 if columns == 3 else -1)
+
+
+def read(path: Path, progress: Progress | None = None) -> EdgeList:
+    """Read an edge list, plain, gzip or xz."""
+    with TextSource(path, progress) as source:
+        prefix, whole = source.prefix()
+        columns = survey_text(prefix, whole).usual_columns()
+        style_differs = _written_differently(prefix[:SURVEY_BYTES])
+        if columns not in (0, 2, 3):
+            raise _column_error(source, columns)
+        first, promised = _first_line(source)
+        if first is None:
+            nothing = np.empty(0, np.int64)
+            return EdgeList(nothing, nothing.copy(), format=NAME, path=str(path), notes=("the file has no edges",))
+        line_number = source.lines_read
+        # Two columns before lines of three: a header, or wrong. It is not parsed with the others.
+        apart = columns == 3 and len(split_columns(first)) == 2
+        if not apart:
+            source.unread_line()
+        edges = read_rows(source, layout_of(columns))
+    rest = (
+        edges
+        if apart
+        else Numbers(edges.src[1:], edges.dst[1:], None if edges.weight is None else edges.weight[1:], edges.rows - 1)
+    )
+    header = _read_as_header(split_columns(first), rest)
+    if header is not None and (apart or header[1] > header[0] or style_differs):
+        return _with_header(path, first, header, rest, promised)
+    if apart:
+        block = Block(first.encode("utf-8"), line_number - 1)
+        raise row_error(parse.TOO_FEW_COLUMNS, block, len(block.text), layout_of(columns), path)
+    notes = _snap_note(promised, edges.rows)
+    if header is not None:
+        notes += (
+            f"line {line_number} '{first.strip()}' is read as an edge; it could also be a header 'vertices edges': "
+            "put '#' in front of it if it is one",
+        )
+    return EdgeList(edges.src, edges.dst, edges.weight, format=NAME, path=str(path), notes=notes)
+
+
+def _first_line(source: TextSource) -> tuple[str | None, int]:
+    """The first line with data, and the edge count that a SNAP comment in front of it promises (-1: none)."""
+    promised = -1
+    while (line := source.next_line()) is not None:
+        if split_columns(line):
+            return line, promised
+        if match := _SNAP_EDGES.match(line):
+            promised = int(match[1])
+    return None, promised
+
+
+def _column_error(source: TextSource, columns: int) -> InputError:
+    line, _ = _first_line(source)
+    return InputError(
+        f"an edge list has 2 or 3 columns (source target weight), this file has {columns}",
+        path=source.path,
+        line=source.lines_read,
+        value=(line or "")[:60].strip(),
+        fix="keep the first two or three columns; name the format adjacency if the lines are 'vertex neighbour ...'",
+    )
+
+
+def _read_as_header(first: list[str], rest: Numbers) -> tuple[int, int] | None:
+    """(vertices, edges) if the first line agrees, as a header, with all the other lines."""
+    if len(first) != 2:
+        return None
+    vertices, edges = as_id(first[0]), as_id(first[1])
+    if vertices < 1 or edges != rest.rows or edges < 1:
+        return None
+    highest = int(max(rest.src.max(), rest.dst.max()))
+    if highest <= vertices:
+        seen = np.zeros(highest + 1, np.bool_)
+        seen[rest.src] = True
+        seen[rest.dst] = True
+        return (vertices, edges) if np.count_nonzero(seen) <= vertices else None
+    # Sparse ids: the count must be exact, there is nothing else to check it against.
+    distinct = len(np.union1d(rest.src, rest.dst))
+    return (vertices, edges) if distinct == vertices else None
+
+
+def _with_header(path: Path, first: str, header: tuple[int, int], rest: Numbers, promised: int) -> EdgeList:
+    vertices = header[0]
+    lowest, highest = int(min(rest.src.min(), rest.dst.min())), int(max(rest.src.max(), rest.dst.max()))
+    id_range = None
+    if lowest == 0 and highest < vertices:
+        id_range = (0, vertices)
+    elif lowest >= 1 and highest == vertices:
+        id_range = (1, vertices)
+    note = f"first line '{' '.join(split_columns(first))}' read as a header: vertices edges"
+    return EdgeList(
+        rest.src,
+        rest.dst,
+        rest.weight,
+        id_range=id_range,
+        format=NAME,
+        path=str(path),
+        notes=(note, *_snap_note(promised, rest.rows)),
+    )
+
+
+def _written_differently(text: bytes) -> bool:
+    """Whether the first two data lines have different separators, as a header often has."""
+    lines = (line for line in text.decode("latin-1").split("\n") if len(split_columns(line)) > 1)
+    styles = [match[1] for line in islice(lines, 2) if (match := re.search(r"[^\s,]([\s,]+)[^\s,]", line))]
+    return len(styles) == 2 and styles[0] != styles[1]
+
+
+def _snap_note(promised: int, found: int) -> tuple[str, ...]:
+    if promised in (-1, found):
+        return ()
+    return (f"a comment says 'Edges: {promised}', the file has {found} lines of edges",)

@@ -1,0 +1,140 @@
+"""Matrix Market: ``%%MatrixMarket matrix coordinate ...``, then ``rows columns entries``, then the entries from 1.
+
+Invariant: row i, column j is the edge i -> j, ids stay 1-based (unless the file says, in a comment of our own writer,
+that they were shifted); the number of entries is the declared one.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from cpu_engine.errors import InputError
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats.rows import RowLayout, read_rows, split_columns
+from cpu_engine.graph.formats.source import Progress, TextSource
+from cpu_engine.graph.formats.survey import as_id
+from cpu_engine.graph.formats.text_output import highest_id, write_edge_lines
+
+NAME = "matrix-market"
+BANNER = "%%MatrixMarket"
+FIELDS = ("pattern", "integer", "real")
+SYMMETRIES = ("general", "symmetric")
+_SHIFT_COMMENT = "% tandem: row and column 1 are vertex 0"
+_SHIFT = re.compile(r"^% tandem: row and column 1 are vertex 0\s*$")
+
+
+def read(path: Path, progress: Progress | None = None) -> EdgeList:
+    """Read a coordinate matrix, plain, gzip or xz."""
+    with TextSource(path, progress) as source:
+        field, symmetry = _banner(source)
+        n, entries, size_line, size_at, shifted = _size(source)
+        columns = 2 if field == "pattern" else 3
+        layout = RowLayout(
+            columns,
+            weight_column=2 if columns == 3 else -1,
+            lowest=1,
+            highest=n,
+            integer_weights=field == "integer",
+        )
+        edges = read_rows(source, layout)
+    if edges.rows != entries:
+        raise InputError(
+            f"the size line declares {entries} entries, there are {edges.rows}",
+            path=path,
+            line=size_at,
+            value=size_line,
+            fix="download the file again if it is cut off, else correct the size line",
+        )
+    first = 1
+    if shifted:
+        first = 0
+        edges.src -= 1
+        edges.dst -= 1
+    return EdgeList(
+        edges.src,
+        edges.dst,
+        edges.weight,
+        id_range=(first, n),
+        directed=symmetry != "symmetric",
+        format=NAME,
+        path=str(path),
+        notes=("ids are one less than rows and columns, as a comment in the file says",) if shifted else (),
+    )
+
+
+def _banner(source: TextSource) -> tuple[str, str]:
+    line = source.next_line() or ""
+    words = line.lower().split()
+    kind = dict(zip(("banner", "object", "layout", "field", "symmetry"), words, strict=False))
+
+    def refuse(reason: str, fix: str) -> InputError:
+        return InputError(reason, path=source.path, line=1, value=line[:80], fix=fix)
+
+    if kind.get("banner") != BANNER.lower():
+        raise refuse(
+            "the Matrix Market banner is missing", f"begin the file with '{BANNER} matrix coordinate pattern general'"
+        )
+    if kind.get("object") != "matrix" or kind.get("layout") != "coordinate":
+        raise refuse("only 'matrix coordinate' is a graph", "convert the matrix to coordinate form")
+    if kind.get("field") not in FIELDS:
+        raise refuse(
+            f"the field must be one of {', '.join(FIELDS)}", "convert the values, or write 'pattern' without any"
+        )
+    if kind.get("symmetry") not in SYMMETRIES:
+        raise refuse(f"the symmetry must be one of {', '.join(SYMMETRIES)}", "write all entries and 'general'")
+    return kind["field"], kind["symmetry"]
+
+
+def _size(source: TextSource) -> tuple[int, int, str, int, bool]:
+    """(n, entries, the line, its number, whether ids were shifted)"""
+    shifted = False
+    while (line := source.next_line()) is not None:
+        shifted = shifted or _SHIFT.match(line) is not None
+        tokens = split_columns(line)
+        if not tokens:
+            continue
+        sizes = [as_id(token) for token in tokens]
+        if len(sizes) != 3 or min(sizes) < 0:
+            break
+        if sizes[0] != sizes[1]:
+            raise InputError(
+                f"the matrix has {sizes[0]} rows and {sizes[1]} columns, a graph needs as many of both",
+                path=source.path,
+                line=source.lines_read,
+                value=line.strip(),
+                fix="give the columns of a bipartite graph their own ids and make the matrix square",
+            )
+        return sizes[0], sizes[2], line.strip(), source.lines_read, shifted
+    raise InputError(
+        "the size line 'rows columns entries' is missing",
+        path=source.path,
+        line=source.lines_read,
+        value=None if line is None else line[:60],
+        fix="write it behind the banner and the comments",
+    )
+
+
+def write(file: BinaryIO, edges: EdgeList) -> None:
+    """Write a coordinate matrix; ids that begin at 0 are shifted by one, and a comment says so."""
+    highest = highest_id(edges)
+    lowest = edges.id_range[0] if edges.id_range else 1
+    for ids in (edges.src, edges.dst, edges.vertices):
+        if ids is not None and len(ids):
+            lowest = min(lowest, int(ids.min()))
+    shift = 1 if lowest == 0 else 0
+    field = "pattern" if edges.weight is None else "integer" if edges.weight.dtype.kind in "iu" else "real"
+    # A list with both directions is general: 'symmetric' would double every edge.
+    symmetry = "symmetric" if edges.directed is False and not edges.symmetric_stored else "general"
+    src, dst = edges.src, edges.dst
+    if symmetry == "symmetric":
+        src, dst = np.maximum(src, dst), np.minimum(src, dst)  # the format keeps the lower triangle
+    n = max(highest + shift, 0)
+    header = [f"{BANNER} matrix coordinate {field} {symmetry}"]
+    header += [_SHIFT_COMMENT] if shift else []
+    header.append(f"{n} {n} {len(src)}")
+    file.write(("\n".join(header) + "\n").encode())
+    write_edge_lines(file, src, dst, edges.weight, shift=shift)

@@ -1,0 +1,54 @@
+"""The shape of a numeric text: how many columns its first lines have. What sniffing and the edge-list reader go by.
+
+Invariant: only whole lines are looked at, so a survey of a part of a file never invents a short line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from cpu_engine.graph.formats.rows import split_columns
+
+SURVEY_BYTES = 256 << 10  # some 20,000 lines: enough to tell the formats apart, read in milliseconds
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Tokens of the first data lines (comments and blank lines left out), and their column counts."""
+
+    lines: tuple[list[str], ...]
+    blank_lines: int
+    whole: bool  # the survey saw the whole file
+
+    def counts(self, start: int = 0) -> Counter[int]:
+        """How many lines have how many columns, from data line ``start`` on."""
+        return Counter(map(len, self.lines[start:]))
+
+    def usual_columns(self) -> int:
+        """The commonest column count behind the first line (which may be a header); 0 for an empty file."""
+        counts = self.counts(1) or self.counts()
+        return counts.most_common(1)[0][0] if counts else 0
+
+
+def survey_text(text: bytes, whole: bool) -> Survey:
+    """Survey the first lines of ``text``; ``whole`` says that it is the whole file."""
+    if len(text) > SURVEY_BYTES:
+        cut = text.rfind(b"\n", 0, SURVEY_BYTES) + 1
+        text, whole = text[: cut or SURVEY_BYTES], False
+    elif not whole:
+        text = text[: text.rfind(b"\n") + 1] or text
+    lines: list[list[str]] = []
+    blank = 0
+    for line in text.decode("latin-1").split("\n"):
+        tokens = split_columns(line)
+        if tokens:
+            lines.append(tokens)
+        elif not line.strip():
+            blank += 1
+    return Survey(tuple(lines), blank, whole)
+
+
+def as_id(token: str) -> int:
+    """The token as a vertex id or count, -1 when it is none."""
+    return int(token) if token.isascii() and token.isdigit() and len(token) < 19 else -1

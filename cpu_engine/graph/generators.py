@@ -1,0 +1,93 @@
+"""Graphs made on the spot: Graph500 Kronecker, uniform random, 2D grid.
+
+Invariant: the edge list is a function of the arguments alone - not of the machine, the thread count or earlier calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpu_engine.errors import InputError
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.memory import require_bytes
+from cpu_engine.kernels.generate import fill_kronecker_step, fill_uniform_step
+
+MAX_SCALE = 30  # internal ids are int32
+_EDGE_BYTES = 16  # two int64 ends
+_SCRAMBLE_ROUNDS = 3
+_U64 = 2**64 - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def kronecker(
+    scale: int, edge_factor: int = 16, seed: int = 1, a: float = 0.57, b: float = 0.19, c: float = 0.19
+) -> EdgeList:
+    """``edge_factor * 2**scale`` edges of a Graph500 Kronecker graph with scrambled ids.
+
+    The fourth probability is 1 - a - b - c. Self-loops and duplicates are left in, as the specification has them.
+    """
+    src, dst = _allocate(scale, edge_factor)
+    if min(a, b, c) < 0 or a + b + c > 1 + 1e-9:
+        raise InputError(
+            "the Kronecker probabilities must be non-negative with a + b + c <= 1",
+            value=(a, b, c),
+            fix="use Graph500's a=0.57, b=0.19, c=0.19",
+        )
+    below_a, below_ab, below_abc = (np.uint64(round(p * 2**32)) for p in (a, a + b, a + b + c))
+    keys = [_draw(seed, i) for i in range(2 * _SCRAMBLE_ROUNDS + 1)]
+    factor = np.array([k | 1 for k in keys[1::2]], np.uint64)
+    addend = np.array(keys[2::2], np.uint64)
+    shift = np.uint64((scale + 1) // 2 or 1)
+    with np.errstate(over="ignore"):  # the arithmetic wraps by design; numpy would warn when the JIT is off
+        fill_kronecker_step(src, dst, scale, np.uint64(keys[0]), below_a, below_ab, below_abc, shift, factor, addend)
+    return _undirected(src, dst, 2**scale, f"kronecker scale={scale} edge_factor={edge_factor} seed={seed}")
+
+
+def uniform(scale: int, edge_factor: int = 16, seed: int = 1) -> EdgeList:
+    """``edge_factor * 2**scale`` edges whose ends are drawn uniformly and independently from ``2**scale`` vertices."""
+    src, dst = _allocate(scale, edge_factor)
+    with np.errstate(over="ignore"):
+        fill_uniform_step(src, dst, scale, np.uint64(_draw(seed, 0)))
+    return _undirected(src, dst, 2**scale, f"uniform scale={scale} edge_factor={edge_factor} seed={seed}")
+
+
+def grid(rows: int, cols: int) -> EdgeList:
+    """A rows x cols grid, each vertex joined to its four neighbours; vertex (r, c) has id ``r * cols + c``."""
+    for name, value in (("rows", rows), ("cols", cols)):
+        if value < 0:
+            raise InputError(f"grid {name} must not be negative", value=value, fix="give at least 0")
+    if rows * cols >= 2**31:
+        raise InputError(
+            f"a grid of {rows} x {cols} has more vertices than 32-bit internal ids can number", fix="make it smaller"
+        )
+    require_bytes(2 * rows * cols * 4 * _EDGE_BYTES, f"a grid of {rows} x {cols}", "make it smaller")
+    ids = np.arange(rows * cols, dtype=np.int64).reshape(rows, cols)
+    src = np.concatenate([ids[:, :-1].ravel(), ids[:-1, :].ravel()])
+    dst = np.concatenate([ids[:, 1:].ravel(), ids[1:, :].ravel()])
+    return _undirected(src, dst, rows * cols, f"grid {rows} x {cols}")
+
+
+def _allocate(scale: int, edge_factor: int) -> tuple[np.ndarray, np.ndarray]:
+    if not 0 <= scale <= MAX_SCALE:
+        raise InputError(
+            f"the scale must be 0..{MAX_SCALE} (2**scale vertices)", value=scale, fix=f"choose at most {MAX_SCALE}"
+        )
+    if edge_factor < 0:
+        raise InputError("the edge factor must not be negative", value=edge_factor, fix="Graph500 uses 16")
+    count = edge_factor << scale
+    require_bytes(
+        count * _EDGE_BYTES, f"an edge list of scale {scale}, edge factor {edge_factor},", "choose a smaller scale"
+    )
+    return np.empty(count, np.int64), np.empty(count, np.int64)
+
+
+def _undirected(src: np.ndarray, dst: np.ndarray, count: int, name: str) -> EdgeList:
+    return EdgeList(src, dst, id_range=(0, count), directed=False, format="generator", path=name)
+
+
+def _draw(seed: int, counter: int) -> int:
+    """splitmix64 on Python integers, for the few numbers a whole graph shares."""
+    z = (seed + (counter + 1) * _GOLDEN) & _U64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _U64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _U64
+    return z ^ (z >> 31)

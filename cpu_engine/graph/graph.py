@@ -1,0 +1,87 @@
+"""A graph ready to traverse, and the way between its internal ids and the user's.
+
+Internal ids 0..n-1 number the vertices that have edges, by descending total degree (ties: ascending user id), so any
+"hub" set is a prefix. ``user_ids`` holds every vertex, isolated ones included. Invariants: rows are sorted ascending;
+an undirected graph stores each edge in both rows (a self-loop once) and its in-arrays are the out-arrays themselves.
+Nobody writes to the arrays: they are shared, and may be a file's pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Compressed rows (out and in), id maps and provenance."""
+
+    n: int
+    m: int
+    directed: bool
+    out_offsets: np.ndarray  # int64[n + 1]
+    out_targets: np.ndarray  # int32[m], ascending within a row
+    in_offsets: np.ndarray
+    in_sources: np.ndarray
+    weight: np.ndarray | None  # int64 or float64, aligned with out_targets
+    user_ids: np.ndarray  # int64[N], ascending, all vertices
+    user_position: np.ndarray  # int32[n]: index into user_ids
+    internal_of_position: np.ndarray  # int32[N]: internal id, or -1 for an isolated vertex
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expected = {
+            "out_offsets": self.n + 1,
+            "in_offsets": self.n + 1,
+            "out_targets": self.m,
+            "in_sources": self.m,
+            "user_position": self.n,
+            "internal_of_position": self.user_ids.shape[0],
+        }
+        if self.weight is not None:
+            expected["weight"] = self.m
+        for name, length in expected.items():
+            if getattr(self, name).shape != (length,):
+                raise ValueError(f"{name} has shape {getattr(self, name).shape}, not ({length},)")
+
+    def degree(self) -> np.ndarray:
+        """Total degree of each internal vertex, int64, descending: row length; for a directed graph out plus in."""
+        out = np.diff(self.out_offsets)
+        return out + np.diff(self.in_offsets) if self.directed else out
+
+    def internal_id(self, user_id: int) -> int:
+        """The internal id of a user's vertex, -1 if it is isolated; InputError if there is no such vertex."""
+        ids, wanted = self.user_ids, int(user_id)
+        if ids.size == 0:
+            raise InputError(
+                f"vertex {wanted} is not in the graph (it has no vertices)", fix="check that the right graph is read"
+            )
+        first, last = int(ids[0]), int(ids[-1])
+        # Python integers first: an id beyond 64 bits must not reach searchsorted.
+        at = 0 if wanted < first else ids.size if wanted > last else int(np.searchsorted(ids, wanted))
+        if at < ids.size and int(ids[at]) == wanted:
+            return int(self.internal_of_position[at])
+        near = [int(ids[i]) for i in (at - 1, at) if 0 <= i < ids.size]
+        raise InputError(
+            f"vertex {wanted} is not in the graph (ids {first}..{last}, nearest {' and '.join(map(str, near))})",
+            fix=f"name a vertex of the graph, for example {near[0]}",
+        )
+
+    def to_user_levels(self, level: np.ndarray) -> np.ndarray:
+        """Levels aligned with ``user_ids``, int32; -1 = not reached, as every isolated vertex is."""
+        result = np.full(self.user_ids.shape, -1, np.int32)
+        result[self.user_position] = level
+        return result
+
+    def to_user_parents(self, parent: np.ndarray) -> np.ndarray:
+        """Parents as user ids aligned with ``user_ids``, int64; -1 = none."""
+        result = np.full(self.user_ids.shape, -1, np.int64)
+        if self.n:
+            # Index -1 reads the last vertex; np.where throws that away again.
+            named = self.user_ids[self.user_position[parent]]
+            result[self.user_position] = np.where(parent >= 0, named, -1)
+        return result

@@ -1,0 +1,356 @@
+"""Bytes of text to numbers: the kernels under every text format.
+
+Invariant: a kernel either consumes the whole buffer or stops at the first malformed token and says where (``out``);
+numbers are exact (ids and integer weights to int64, fractions correctly rounded or handed back as "hard" tokens).
+Lines are counted by the caller, from the position, and only when there is an error to report.
+"""
+
+import numpy as np
+from numba import njit
+
+# Status, out[STATUS].
+OK = 0
+NOT_A_NUMBER = 1
+NEGATIVE_ID = 2
+ID_OVERFLOW = 3
+TOO_FEW_COLUMNS = 4
+TOO_MANY_COLUMNS = 5
+ID_OUT_OF_RANGE = 6
+BAD_WEIGHT = 7
+WEIGHT_OVERFLOW = 8
+NEEDS_FLOAT = 9  # not an error: run the block again with float_mode
+EMPTY_FIELD = 10
+BAD_LEAD = 11
+TOO_MANY_ROWS = 12
+
+# Fields of ``out``.
+STATUS, ROWS, POSITION, HARD, EDGES = 0, 1, 2, 3, 4
+OUT_FIELDS = 5
+
+# Fields of the ``spec`` of parse_rows.
+LEAD, COMMENT_A, COMMENT_B, ID_COLUMNS, COLUMNS, WEIGHT_COLUMN, LOWEST, HIGHEST, FLOAT_MODE = range(9)
+ROW_SPEC_FIELDS = 9
+# Fields of the ``spec`` of parse_ragged.
+IMPLICIT, SKIP, STRIDE, FIRST_ROW, ROW_LIMIT, RAGGED_LOWEST, RAGGED_HIGHEST, RAGGED_FLOAT_MODE = range(8)
+RAGGED_SPEC_FIELDS = 8
+
+INT64_MAX_TENTH = 922337203685477580  # (2**63 - 1) // 10, whose last digit is 7
+EXACT_FLOAT_INTEGER = 9007199254740992  # 2**53
+EXACT_POWERS = np.array([float(10**e) for e in range(23)])  # 10**22 is the last power of ten a double holds exactly
+
+TAB, NEWLINE, CARRIAGE_RETURN, SPACE, HASH, PERCENT, COMMA = 9, 10, 13, 32, 35, 37, 44
+PLUS, MINUS, DOT, ZERO, UPPER_E, LOWER_E = 43, 45, 46, 48, 69, 101
+
+WEIGHT_INTEGER, WEIGHT_FRACTION, WEIGHT_HARD = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def _is_end(byte):
+    """True where a token ends: white space, line end or comma."""
+    return (byte <= SPACE and (byte == SPACE or TAB <= byte <= CARRIAGE_RETURN)) or byte == COMMA
+
+
+@njit(cache=True, nogil=True)
+def _read_id(text, position, stop):
+    """Read a non-negative integer; return (value, position behind it, status)."""
+    value = np.int64(0)
+    start = position
+    while position < stop:
+        digit = np.int64(text[position]) - ZERO
+        if digit < 0 or digit > 9:
+            break
+        # 18 digits always fit, so the check is off the usual path.
+        if position - start >= 18 and (value > INT64_MAX_TENTH or (value == INT64_MAX_TENTH and digit > 7)):
+            return value, start, ID_OVERFLOW
+        value = value * 10 + digit
+        position += 1
+    if position == start:
+        if text[start] == MINUS and start + 1 < stop and ZERO <= text[start + 1] <= ZERO + 9:
+            return value, start, NEGATIVE_ID
+        return value, start, NOT_A_NUMBER
+    if position < stop and not _is_end(text[position]):
+        return value, start, NOT_A_NUMBER
+    return value, position, OK
+
+
+@njit(cache=True, nogil=True)
+def _read_weight(text, position, stop):
+    """Read a decimal number; return (integer, fraction, kind, position behind it, status).
+
+    ``kind`` says which value counts; WEIGHT_HARD means well formed, but not exactly computable here.
+    """
+    start = position
+    negative = text[position] == MINUS
+    if negative or text[position] == PLUS:
+        position += 1
+    mantissa = np.int64(0)
+    digits = 0  # all digits seen, zeros in front included
+    kept = 0  # digits that are in the mantissa, counted from its first non-zero digit
+    dropped = 0  # digits in front of the point that are not in the mantissa
+    scale = 0
+    seen_dot = False
+    while position < stop:
+        byte = np.int64(text[position])
+        digit = byte - ZERO
+        if 0 <= digit <= 9:
+            digits += 1
+            if kept < 18 or (
+                kept == 18 and (mantissa < INT64_MAX_TENTH or (mantissa == INT64_MAX_TENTH and digit <= 7))
+            ):
+                mantissa = mantissa * 10 + digit
+                if mantissa > 0:
+                    kept += 1
+                if seen_dot:
+                    scale -= 1
+            else:
+                kept = 20  # never take a later digit after one was dropped
+                dropped += 1
+        elif byte == DOT and not seen_dot:
+            seen_dot = True
+        else:
+            break
+        position += 1
+    if digits == 0:
+        return mantissa, 0.0, WEIGHT_INTEGER, start, BAD_WEIGHT
+    exponent = np.int64(0)
+    has_exponent = position < stop and (text[position] == LOWER_E or text[position] == UPPER_E)
+    if has_exponent:
+        position += 1
+        exponent_negative = position < stop and text[position] == MINUS
+        if position < stop and (text[position] == MINUS or text[position] == PLUS):
+            position += 1
+        exponent_start = position
+        while position < stop and ZERO <= text[position] <= ZERO + 9:
+            if exponent < 100000:  # beyond any double; the value is settled by the hard path
+                exponent = exponent * 10 + (np.int64(text[position]) - ZERO)
+            position += 1
+        if position == exponent_start:
+            return mantissa, 0.0, WEIGHT_INTEGER, start, BAD_WEIGHT
+        if exponent_negative:
+            exponent = -exponent
+    if position < stop and not _is_end(text[position]):
+        return mantissa, 0.0, WEIGHT_INTEGER, start, BAD_WEIGHT
+    if not seen_dot and not has_exponent:
+        if dropped > 0:
+            return mantissa, 0.0, WEIGHT_INTEGER, start, WEIGHT_OVERFLOW
+        signed = -mantissa if negative else mantissa
+        return signed, float(signed), WEIGHT_INTEGER, position, OK
+    exponent += scale
+    # Correctly rounded because both operands are exact; everything else is left to the caller.
+    if dropped > 0 or mantissa > EXACT_FLOAT_INTEGER or exponent > 22 or exponent < -22:
+        return mantissa, 0.0, WEIGHT_HARD, position, OK
+    fraction = float(mantissa)
+    fraction = fraction * EXACT_POWERS[exponent] if exponent >= 0 else fraction / EXACT_POWERS[-exponent]
+    return mantissa, -fraction if negative else fraction, WEIGHT_FRACTION, position, OK
+
+
+@njit(cache=True, nogil=True)
+def _skip_separators(text, position, stop):
+    """Go to the next token or line end; return (position, commas passed)."""
+    commas = 0
+    while position < stop:
+        byte = text[position]
+        if byte == COMMA:
+            commas += 1
+        elif byte == NEWLINE or not _is_end(byte):
+            break
+        position += 1
+    return position, commas
+
+
+@njit(cache=True, nogil=True)
+def _skip_line(text, position, stop):
+    """Go to the newline that ends this line, or to ``stop``."""
+    while position < stop and text[position] != NEWLINE:
+        position += 1
+    return position
+
+
+@njit(cache=True, nogil=True)
+def _skip_token(text, position, stop):
+    """Go behind the token at ``position``."""
+    while position < stop and not _is_end(text[position]):
+        position += 1
+    return position
+
+
+@njit(cache=True, nogil=True)
+def _store_weight(text, start, stop, row, float_mode, weight_int, weight_float, hard, out):
+    """Read the weight at ``start`` into row ``row``; return (position behind it, status)."""
+    integer, fraction, kind, position, status = _read_weight(text, start, stop)
+    if status != OK:
+        return start, status
+    if float_mode == 0:
+        if kind != WEIGHT_INTEGER:
+            return start, NEEDS_FLOAT
+        weight_int[row] = integer
+    elif kind == WEIGHT_HARD:
+        at = out[HARD]
+        hard[at, 0] = row
+        hard[at, 1] = start
+        hard[at, 2] = position
+        out[HARD] = at + 1
+    else:
+        weight_float[row] = fraction
+    return position, OK
+
+
+@njit(cache=True, nogil=True)
+def parse_rows(text, spec, src, dst, weight_int, weight_float, hard, out):
+    """Parse lines of a fixed number of columns: ids first, perhaps a weight among the others.
+
+    Invariant  rows 0..out[ROWS]-1 are complete; on an error out[POSITION] is the offending token (or line end).
+    Races      none: a call owns its output arrays, so blocks may be parsed by several threads at once.
+    Work       O(bytes), one pass, no allocation. The outputs hold a row per line of ``text``.
+    """
+    stop = text.size
+    lead = spec[LEAD]
+    id_columns = spec[ID_COLUMNS]
+    columns = spec[COLUMNS]
+    weight_column = spec[WEIGHT_COLUMN]
+    lowest = spec[LOWEST]
+    highest = spec[HIGHEST]
+    row = 0
+    position = 0
+    status = OK
+    out[HARD] = 0
+    while position < stop:
+        position, commas = _skip_separators(text, position, stop)
+        if position >= stop and commas == 0:
+            break
+        if commas > 0:
+            status = EMPTY_FIELD
+            break
+        byte = text[position]
+        if byte == NEWLINE:
+            position += 1
+            continue
+        if byte == spec[COMMENT_A] or byte == spec[COMMENT_B]:
+            position = _skip_line(text, position, stop)
+            continue
+        if lead != 0:
+            if byte != lead or (position + 1 < stop and not _is_end(text[position + 1])):
+                status = BAD_LEAD
+                break
+            position, commas = _skip_separators(text, position + 1, stop)
+        column = 0
+        while position < stop and text[position] != NEWLINE:
+            byte = text[position]
+            if column > 0 and (byte == spec[COMMENT_A] or byte == spec[COMMENT_B]):
+                position = _skip_line(text, position, stop)
+                break
+            if column == columns:
+                status = TOO_MANY_COLUMNS
+                break
+            if column < id_columns:
+                value, behind, status = _read_id(text, position, stop)
+                if status != OK:
+                    break
+                if value < lowest or value > highest:
+                    status = ID_OUT_OF_RANGE
+                    break
+                position = behind
+                if column == 0:
+                    src[row] = value
+                else:
+                    dst[row] = value
+            elif column == weight_column:
+                position, status = _store_weight(
+                    text, position, stop, row, spec[FLOAT_MODE], weight_int, weight_float, hard, out
+                )
+                if status != OK:
+                    break
+            else:
+                position = _skip_token(text, position, stop)
+            column += 1
+            position, commas = _skip_separators(text, position, stop)
+            if commas > 1 or (commas == 1 and (position >= stop or text[position] == NEWLINE)):
+                status = EMPTY_FIELD
+                break
+        if status != OK:
+            break
+        if column < columns:
+            status = TOO_FEW_COLUMNS
+            break
+        row += 1
+    out[STATUS] = status
+    out[ROWS] = row
+    out[POSITION] = position
+
+
+@njit(cache=True, nogil=True)
+def parse_ragged(text, spec, src, dst, weight_int, weight_float, hard, rows, out):
+    """Parse one vertex per line: ``vertex neighbour ...``, or (IMPLICIT) METIS lines whose number is the vertex.
+
+    Invariant  entries 0..out[EDGES]-1 and rows 0..out[ROWS]-1 are complete; an implicit row counts blank lines too.
+    Races      none; blocks of an implicit file are parsed in order, because FIRST_ROW comes from the block before.
+    Work       O(bytes), one pass, no allocation. The outputs hold half an entry per byte of ``text``.
+    """
+    stop = text.size
+    implicit = spec[IMPLICIT] != 0
+    stride = spec[STRIDE]
+    row = 0
+    edge = 0
+    position = 0
+    status = OK
+    out[HARD] = 0
+    while position < stop:
+        position, commas = _skip_separators(text, position, stop)
+        if commas > 0:
+            status = EMPTY_FIELD
+            break
+        blank = position >= stop or text[position] == NEWLINE
+        if not blank and (text[position] == HASH or text[position] == PERCENT):
+            position = _skip_line(text, position, stop) + 1
+            continue
+        if blank and (not implicit or spec[FIRST_ROW] + row >= spec[ROW_LIMIT]):
+            position += 1
+            continue
+        if spec[FIRST_ROW] + row >= spec[ROW_LIMIT]:
+            status = TOO_MANY_ROWS
+            break
+        vertex = spec[FIRST_ROW] + row + 1
+        column = 0
+        while position < stop and text[position] != NEWLINE:
+            if text[position] == HASH or text[position] == PERCENT:
+                position = _skip_line(text, position, stop)
+                break
+            if implicit and column < spec[SKIP]:
+                position = _skip_token(text, position, stop)
+            elif stride == 2 and (column - spec[SKIP]) % 2 == 1:
+                position, status = _store_weight(
+                    text, position, stop, edge - 1, spec[RAGGED_FLOAT_MODE], weight_int, weight_float, hard, out
+                )
+                if status != OK:
+                    break
+            else:
+                value, behind, status = _read_id(text, position, stop)
+                if status != OK:
+                    break
+                if value < spec[RAGGED_LOWEST] or value > spec[RAGGED_HIGHEST]:
+                    status = ID_OUT_OF_RANGE
+                    break
+                position = behind
+                if not implicit and column == 0:
+                    vertex = value
+                else:
+                    src[edge] = vertex
+                    dst[edge] = value
+                    edge += 1
+            column += 1
+            position, commas = _skip_separators(text, position, stop)
+            if commas > 1 or (commas == 1 and (position >= stop or text[position] == NEWLINE)):
+                status = EMPTY_FIELD
+                break
+        if status != OK:
+            break
+        if implicit and (column < spec[SKIP] or (stride == 2 and (column - spec[SKIP]) % 2 == 1)):
+            status = TOO_FEW_COLUMNS
+            break
+        rows[row] = vertex
+        row += 1
+        position += 1
+    out[STATUS] = status
+    out[ROWS] = row
+    out[POSITION] = position
+    out[EDGES] = edge

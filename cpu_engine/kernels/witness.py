@@ -1,0 +1,100 @@
+"""Parents, the certificate, and the throwing away of values that no path supports.
+
+The certificate shares no code with the engines: it reads a finished (level, parent) and looks for a contradiction.
+"""
+
+from __future__ import annotations
+
+from numba import njit, prange
+
+UNWITNESSED, OVERLONG, FALSE_ROOT, STRAY_PARENT = range(4)  # rows of the certificate's findings
+
+
+@njit(cache=True, parallel=True)
+def find_parents_step(offsets, sources, level, parent):
+    """Give every reached vertex that lacks a parent an in-neighbour one step nearer, where there is one.
+
+    Invariant  parents already there are kept; level is only read.
+    Races      iteration v writes only parent[v].
+    Work       O(m) worst case, early exit per vertex.
+    """
+    for v in prange(level.size):
+        if level[v] > 0 and parent[v] == -1:
+            for e in range(offsets[v], offsets[v + 1]):
+                if level[sources[e]] == level[v] - 1:
+                    parent[v] = sources[e]
+                    break
+
+
+@njit(cache=True)
+def has_edge(offsets, sources, u, v):
+    """Whether u is among v's in-neighbours (ascending), by bisection."""
+    low, high = offsets[v], offsets[v + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if sources[middle] < u:
+            low = middle + 1
+        else:
+            high = middle
+    return low < offsets[v + 1] and sources[low] == u
+
+
+@njit(cache=True, parallel=True)
+def certify_step(in_offsets, in_sources, level, parent, root, findings, example):
+    """Look for anything that contradicts "level is the BFS distance from root and parent is a BFS tree".
+
+    Invariant  no finding => level is exact: each value is the length of a real path (parent chain over real edges,
+               one step at a time, to the only vertex at 0), and no edge could shorten one.
+    Races      thread t owns findings[t] and example[t]; level and parent are only read.
+    Work       every edge once, plus one bisection per reached vertex.
+
+    ``findings[t, kind]`` counts; ``example[t, kind]`` is one offending vertex, or -1.
+    """
+    n = level.size
+    threads = findings.shape[0]
+    for t in prange(threads):
+        for v in range(t, n, threads):
+            kind = -1
+            if level[v] == 0 or v == root:
+                if v != root or level[v] != 0 or parent[v] != v:
+                    kind = FALSE_ROOT
+            elif level[v] < 0:
+                if level[v] != -1 or parent[v] != -1:
+                    kind = STRAY_PARENT
+            else:
+                p = parent[v]
+                if p < 0 or p >= n or level[p] != level[v] - 1 or not has_edge(in_offsets, in_sources, p, v):
+                    kind = UNWITNESSED
+            if kind >= 0:
+                findings[t, kind] += 1
+                example[t, kind] = v
+            for e in range(in_offsets[v], in_offsets[v + 1]):
+                near = level[in_sources[e]]
+                if near >= 0 and (level[v] < 0 or level[v] > near + 1):
+                    findings[t, OVERLONG] += 1
+                    example[t, OVERLONG] = v
+
+
+@njit(cache=True)
+def revoke_unwitnessed_step(by_level, in_offsets, in_sources, level, root):
+    """Set to -1 every level that no chain of edges to the root supports; return how many.
+
+    Invariant  vertices come in ascending level, so when v is judged all nearer vertices are already settled;
+               what remains is the length of a real path for every vertex that keeps a value.
+    Races      none, serial.
+    Work       O(m) worst case, early exit per vertex.
+    """
+    revoked = 0
+    for i in range(by_level.size):
+        v = by_level[i]
+        if level[v] < 0 or v == root:
+            continue
+        supported = False
+        for e in range(in_offsets[v], in_offsets[v + 1]):
+            if level[v] > 0 and level[in_sources[e]] == level[v] - 1:
+                supported = True
+                break
+        if not supported:
+            level[v] = -1
+            revoked += 1
+    return revoked

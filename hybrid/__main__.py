@@ -1,0 +1,7 @@
+"""``python -m hybrid``: the same program as ``tandem``."""
+
+import sys
+
+from hybrid.cli import main
+
+sys.exit(main())

@@ -1,0 +1,111 @@
+"""The command line: which command, its arguments, and what becomes of its errors. ``run`` is the default command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import NoReturn
+
+from cpu_engine.errors import InputError
+from exchange.errors import ExchangeError
+from hybrid import __version__
+from hybrid.errors import (
+    EXIT_CODES,
+    EXIT_CONFIG,
+    EXIT_ENVIRONMENT,
+    EXIT_INPUT,
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    EXIT_NOT_CERTIFIED,
+    EXIT_OK,
+    ConfigError,
+    EnvironmentProblem,
+    NotCertified,
+)
+
+COMMANDS = {
+    "run": "run a job: traverse a graph with CPU and NPU together (the default command)",
+    "worker": "serve an exchange directory as a standalone NPU worker",
+    "generate": "write a synthetic graph to a file",
+    "convert": "read a graph in one format and write it in another",
+    "info": "tell what is in a graph, and how dense its core is",
+    "validate": "prove a result folder right, or check a stored graph",
+    "doctor": "check this machine: versions, devices, worker, MPI; how to fix what fails",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] == "worker":
+        # The worker has a command line of its own, in a process that loads nothing of the coordinator.
+        return importlib.import_module("hybrid.commands.worker").execute(words[1:])
+    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
+        words.insert(0, "run")
+    options = _parser(words[0]).parse_args(words)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.getLogger().setLevel(logging.INFO)
+    for handler in logging.getLogger().handlers:
+        handler.setLevel(logging.INFO if getattr(options, "verbose", False) else logging.WARNING)
+    signal.signal(signal.SIGTERM, _interrupt)
+    return _guarded(options)
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    parser = argparse.ArgumentParser(
+        prog="tandem",
+        description="Hybrid CPU+NPU graph runtime: exact traversals, and the truth about whether the NPU pays.",
+        epilog=f"`tandem` and `python run.py` are the same program.\n\nexit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tandem {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, summary in COMMANDS.items():
+        described = commands.add_parser(name, help=summary, description=summary)
+        if name == command and name != "worker":
+            module = importlib.import_module(f"hybrid.commands.{name}")
+            module.add_arguments(described)
+            described.set_defaults(execute=module.execute)
+    return parser
+
+
+def _guarded(options: argparse.Namespace) -> int:
+    try:
+        return int(options.execute(options))
+    except ConfigError as error:
+        return _fail(error, EXIT_CONFIG)
+    except (EnvironmentProblem, ExchangeError) as error:
+        return _fail(error, EXIT_ENVIRONMENT)
+    except NotCertified as error:
+        return _fail(error, EXIT_NOT_CERTIFIED)
+    except InputError as error:
+        return _fail(error, EXIT_INPUT)
+    except KeyboardInterrupt:
+        print("\ntandem: interrupted; everything was stopped", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output left; nobody is there to be told
+        return EXIT_OK
+    except MemoryError:
+        return _fail("not enough memory. Fix: use a smaller graph or a machine with more", EXIT_ENVIRONMENT)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror}. Fix: check permissions and free space there", EXIT_ENVIRONMENT)
+    except Exception:
+        traceback.print_exc()
+        return _fail("this is a defect of Tandem. Fix: report it with the lines above", EXIT_INTERNAL)
+
+
+def _fail(error: object, code: int) -> int:
+    print(f"tandem: error: {error}", file=sys.stderr)
+    return code
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

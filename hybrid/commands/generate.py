@@ -1,0 +1,38 @@
+"""``generate``: a synthetic graph as a file."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.errors import EXIT_OK
+from hybrid.schema import GeneratorConfig
+from hybrid.terminal import count, note, say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    default = GeneratorConfig()
+    parser.add_argument("kind", nargs="?", default=default.kind, choices=("kronecker", "uniform", "grid"))
+    parser.add_argument("--scale", type=int, default=default.scale, help="log2 of the vertices (default %(default)s)")
+    parser.add_argument(
+        "--edge-factor", type=int, default=default.edge_factor, help="edges per vertex (default %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=default.seed, help="same seed, same graph (default %(default)s)")
+    parser.add_argument("--rows", type=int, default=default.rows, help="of a grid (default %(default)s)")
+    parser.add_argument("--cols", type=int, default=default.cols, help="of a grid (default %(default)s)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: named after the graph, .el)")
+    parser.add_argument("--to", metavar="FORMAT", help="format to write (default: by the file's suffix)")
+
+
+def execute(options: argparse.Namespace) -> int:
+    from cpu_engine.graph.formats import write_graph
+    from hybrid.config import load_config
+    from hybrid.opening import generate_edges, generator_name
+
+    names = ("kind", "scale", "edge_factor", "seed", "rows", "cols")
+    config = load_config(None, [f"graph.generator.{name}={getattr(options, name)}" for name in names]).graph.generator
+    edges = generate_edges(config)
+    path = options.output or f"{generator_name(config)}.el"
+    write_graph(path, edges, format=options.to)
+    note(f"{count(edges.src.size)} edges, undirected (each stands once): use `--set graph.directed=false` with it")
+    say(path)
+    return EXIT_OK

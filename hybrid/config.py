@@ -1,0 +1,252 @@
+"""YAML and ``--set`` to one typed, frozen, validated configuration; the only module that knows YAML.
+
+Invariant: what leaves this module has passed every check of the schema, and an error names file, line, key and fix.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hybrid.errors import ConfigError
+from hybrid.schema import Config
+
+_SWITCH_WORDS = {False: ("off", "no"), True: ("on", "yes")}  # YAML 1.1 reads these words as booleans
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a value was written."""
+
+    path: str
+    line: int | None = None
+
+
+def load_config(path: str | Path | None, overrides: list[str] | tuple[str, ...] = ()) -> Config:
+    """Read a YAML file (None: the defaults), apply ``key=value`` overrides, check everything."""
+    written: dict[str, tuple[Any, Place]] = {}
+    if path is not None:
+        written.update(_read_yaml(Path(path)))
+    for override in overrides:
+        name, value = _split_override(override)
+        written.update(_flatten(name, value, Place("--set")))
+    return _build(Config, "", written)
+
+
+def dump_config(config: Config) -> str:
+    """The effective configuration as YAML that load_config reads back to the same object."""
+    text: str = yaml.safe_dump(_plain(dataclasses.asdict(config)), sort_keys=False, allow_unicode=True)
+    return text
+
+
+def describe_keys() -> Iterator[tuple[str, str, Any, str]]:
+    """Every key: dotted name, type in words, default, meaning. Feeds the documentation and ``--help``."""
+    yield from _describe(Config, "")
+
+
+def _read_yaml(path: Path) -> dict[str, tuple[Any, Place]]:
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.yaml")], 1)
+        hint = (
+            f"did you mean {path.parent / near[0]}?" if near else "check the path; configs/ has one file per situation"
+        )
+        raise ConfigError(f"cannot read the configuration: {error.strerror}", path=path, fix=hint) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = str(getattr(error, "problem", None) or error)
+        line = None if mark is None else mark.line + 1
+        raise ConfigError(f"not valid YAML: {reason}", path=path, line=line, fix="mend the syntax") from error
+    return {} if node is None else dict(_walk(node, "", path))
+
+
+def _walk(node: yaml.Node, prefix: str, path: Path) -> Iterator[tuple[str, tuple[Any, Place]]]:
+    place = Place(str(path), node.start_mark.line + 1)
+    if not isinstance(node, yaml.MappingNode):
+        if not prefix:
+            raise ConfigError(
+                "the file must hold `key: value` lines", path=path, line=place.line, fix="see configs/cluster.yaml"
+            )
+        yield prefix, (yaml.SafeLoader("").construct_object(node, deep=True), place)
+        return
+    seen: set[str] = set()
+    for key_node, value_node in node.value:
+        name = f"{prefix}.{key_node.value}" if prefix else str(key_node.value)
+        if name in seen:
+            raise ConfigError(
+                f"key {name} stands twice", path=path, line=key_node.start_mark.line + 1, fix="remove one"
+            )
+        seen.add(name)
+        yield from _walk(value_node, name, path)
+
+
+def _split_override(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(
+            "an override must look like key=value", path="--set", value=text, fix="for example --set source=5"
+        )
+    try:
+        return name.strip(), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            f"the value of {name} is not valid YAML", path="--set", value=value, fix="quote it"
+        ) from error
+
+
+def _flatten(name: str, value: Any, place: Place) -> Iterator[tuple[str, tuple[Any, Place]]]:
+    if isinstance(value, dict):
+        for inner, inner_value in value.items():
+            yield from _flatten(f"{name}.{inner}", inner_value, place)
+    else:
+        yield name, (value, place)
+
+
+def _build(kind: type, prefix: str, written: dict[str, tuple[Any, Place]]) -> Any:
+    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for item in dataclasses.fields(kind):
+        name = prefix + item.name
+        if dataclasses.is_dataclass(hints[item.name]):
+            if name in written:
+                value, place = written.pop(name)
+                if value is not None:
+                    raise ConfigError(
+                        f"{name} is a group of keys",
+                        path=place.path,
+                        line=place.line,
+                        value=value,
+                        fix=f"write {name}.<key>",
+                    )
+            values[item.name] = _build(typing.cast(type, hints[item.name]), name + ".", written)
+        elif name in written:
+            value, place = written.pop(name)
+            values[item.name] = _check(name, hints[item.name], item.metadata, value, place)
+    if not prefix and written:
+        _refuse_unknown(written)
+    return kind(**values)
+
+
+def _refuse_unknown(written: dict[str, tuple[Any, Place]]) -> typing.NoReturn:
+    name, (_, place) = next(iter(written.items()))
+    known = [known_name for known_name, *_ in describe_keys()]
+    leaves = {known_name.rsplit(".", 1)[-1]: known_name for known_name in known}
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    near = near or [leaves[leaf] for leaf in difflib.get_close_matches(name.rsplit(".", 1)[-1], leaves, 1, 0.5)]
+    fix = f"did you mean {near[0]}?" if near else "docs/configuration.md lists every key"
+    raise ConfigError("unknown key", path=place.path, line=place.line, value=name, fix=fix)
+
+
+def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any:
+    def refuse(reason: str, fix: str) -> typing.NoReturn:
+        raise ConfigError(f"{name}: {reason}", path=place.path, line=place.line, value=value, fix=fix)
+
+    if name == "source":
+        return _check_source(value, refuse)
+    choices, also = metadata["choices"], metadata["also"]
+    if value in also and not isinstance(value, bool):
+        return value
+    kinds = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
+    if value is None:
+        if types.NoneType in kinds:
+            return None
+        refuse("needs a value", f"write {_type_words(hint, metadata)}")
+    if typing.get_origin(hint) is tuple:
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or any(word not in choices for word in words):
+            refuse("not a list of known words", f"choose from {', '.join(choices)}")
+        return tuple(words)
+    if choices and isinstance(value, bool):
+        value = next((word for word in _SWITCH_WORDS[value] if word in choices), value)
+    if choices and value not in choices:
+        near = difflib.get_close_matches(str(value), choices, 1)
+        refuse("not one of " + ", ".join(choices), f"did you mean {near[0]}?" if near else f"choose {choices[0]}")
+    return _check_scalar(kinds, hint, metadata, value, refuse)
+
+
+def _check_scalar(kinds: set[Any], hint: Any, metadata: Any, value: Any, refuse: Any) -> Any:
+    if isinstance(value, bool):
+        if bool not in kinds:
+            refuse("not " + _type_words(hint, metadata), f"write {_type_words(hint, metadata)}")
+        return value
+    if float in kinds and isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
+        value = float(value)  # YAML 1.1 reads 1e-3 as a word
+    if float in kinds and isinstance(value, int):
+        value = float(value)
+    if (
+        str in kinds
+        and int not in kinds
+        and bool not in kinds
+        and not metadata["also"]
+        and isinstance(value, int | float)
+    ):
+        value = str(value)
+    if not isinstance(value, tuple(kind for kind in kinds if kind is not types.NoneType)) or (
+        isinstance(value, str) and metadata["also"]
+    ):
+        refuse("not " + _type_words(hint, metadata), f"write {_type_words(hint, metadata)}")
+    low, high = metadata["minimum"], metadata["maximum"]
+    if isinstance(value, int | float) and not ((low is None or value >= low) and (high is None or value <= high)):
+        refuse("out of range", f"write {_type_words(hint, metadata)}")
+    return value
+
+
+def _check_source(value: Any, refuse: Any) -> Any:
+    advice = "write a vertex id, a list of ids, or random:N"
+    if isinstance(value, str):
+        drawn = re.fullmatch(r"random(?::(\d+))?", value)
+        if drawn is None:
+            refuse("not a vertex id", advice)
+        elif drawn[1] is not None and int(drawn[1]) < 1:
+            refuse("needs at least one source", advice)
+        return value
+    ids = value if isinstance(value, list | tuple) else [value]
+    if not ids or not all(isinstance(one, int) and not isinstance(one, bool) for one in ids):
+        refuse("not a vertex id", advice)
+    return tuple(ids) if isinstance(value, list | tuple) else value
+
+
+def _type_words(hint: Any, metadata: Any) -> str:
+    if metadata["choices"]:
+        words = " | ".join(metadata["choices"])
+        return f"list of {words}" if typing.get_origin(hint) is tuple else words
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    names = {int: "a whole number", float: "a number", bool: "true | false", str: "text", types.NoneType: "null"}
+    words = [names[kind] for kind in kinds if kind in names and not (kind is str and metadata["also"])]
+    words += [str(value) for value in metadata["also"]]
+    low, high = metadata["minimum"], metadata["maximum"]
+    if high is not None:
+        words[0] += f" from {low:g} to {high:g}"
+    elif low is not None:
+        words[0] += f", at least {low:g}"
+    return " | ".join(words)
+
+
+def _describe(kind: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
+    hints = typing.get_type_hints(kind)
+    for item in dataclasses.fields(kind):
+        name = prefix + item.name
+        if dataclasses.is_dataclass(hints[item.name]):
+            yield from _describe(typing.cast(type, hints[item.name]), name + ".")
+        else:
+            words = (
+                "a vertex id | list of ids | random:N"
+                if name == "source"
+                else _type_words(hints[item.name], item.metadata)
+            )
+            yield name, words, item.default, item.metadata["doc"]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,35 @@
+"""The self-contained report.html of a finished job: verdict, time line, frontier, what the NPU changed.
+
+Owns the presentation only: it reads a summary and a trace and decides nothing. Invariant: ``write_report`` never fails on
+the content of summary or trace, and a reader of the folder sees either the old page or the whole new one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hybrid.report.page import render_page
+
+__all__ = ["REPORT_NAME", "render_page", "write_report"]
+
+REPORT_NAME = "report.html"
+
+
+def write_report(
+    folder: Path, summary: Mapping[str, Any], trace: Sequence[Mapping[str, Any]], config_text: str
+) -> Path:
+    """Write ``report.html`` into ``folder`` and return its path.
+
+    ``summary`` and ``trace`` are the contents of summary.json and trace.jsonl; ``config_text`` is the effective config.
+    """
+    target = Path(folder) / REPORT_NAME
+    draft = target.with_name(f".{REPORT_NAME}.{os.getpid()}")
+    try:
+        draft.write_text(render_page(Path(folder), summary, trace, config_text), encoding="utf-8")
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,195 @@
+"""From events to blocks: what each event is called, how it is filled, and how many of them become one.
+
+A job lasts seconds and a step may last microseconds, so most steps are narrower than a pixel. Invariant: no block is
+narrower than ``narrow`` per cent before it is drawn wide enough to see; neighbours too narrow to tell apart become one
+block whose tip says how many they were; the number of blocks never exceeds the budget.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from hybrid.report.events import Event
+from hybrid.report.scale import TimeScale
+from hybrid.report.units import compact, count, moment, plural, seconds
+
+COORDINATOR_NAMES = {
+    "open": "open graph",
+    "build": "build graph",
+    "write": "write result",
+    "compare": "CPU-only comparison",
+}
+DIRECTIONS = ("push", "pull", "async")
+STYLES = {"wait": "wait", "merge": "merge", "take_back": "warn", "repair": "warn", "start": "start", "round": "round"}
+MOMENTS = frozenset({"death", "stop"})  # drawn by the lane itself, not as blocks
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of one lane. ``busy`` is the time really worked, ``inner`` the part of it that the NPU computed."""
+
+    t0: float
+    t1: float
+    style: str
+    name: str
+    tip: str
+    source: str | None = None
+    busy: float = 0.0
+    inner: float = 0.0
+    names: Counter[str] = field(default_factory=Counter)
+
+
+def block_of(event: Event, *, by_direction: bool) -> Block:
+    """The block for one event. Steps are filled by direction where there is room to see it, else simply as CPU work."""
+    name = name_of(event)
+    style = STYLES.get(event.kind, "coordinator" if event.actor == "coordinator" else event.actor)
+    if event.kind == "step":
+        direction = event.text("direction")
+        style = direction if by_direction and direction in DIRECTIONS else "cpu"
+    inner = min(event.real("compute_s"), event.duration) if event.kind == "round" else 0.0
+    noun = "step" if event.kind == "step" else name
+    return Block(
+        event.t0, event.t1, style, name, tip_of(event), event.source, event.duration, inner, Counter({noun: 1})
+    )
+
+
+def name_of(event: Event) -> str:
+    """The short name that is written into a block."""
+    if event.kind == "step":
+        return event.text("direction") or "step"
+    if event.actor == "npu":
+        return {"start": "worker start", "round": "round"}.get(event.kind, event.kind)
+    if event.actor == "cpu":
+        return {"take_back": "core taken back", "wait": "waits"}.get(event.kind, event.kind)
+    return COORDINATOR_NAMES.get(event.kind, event.kind)
+
+
+def tip_of(event: Event) -> str:
+    """What the event did, in one line for the tooltip."""
+    facts = [detail for detail in _details(event) if detail]
+    about = f" of source {event.source}" if event.source is not None and event.actor != "cpu" else ""
+    head = f"{name_of(event).capitalize()}{about}: {seconds(event.duration)}"
+    return ". ".join([head, *([", ".join(facts)] if facts else []), f"At {moment(event.t0)}"])
+
+
+def _details(event: Event) -> list[str]:
+    match event.kind:
+        case "step":
+            level = event.facts.get("level")
+            return [
+                f"level {level}" if level is not None else "",
+                f"frontier {count(event.facts.get('frontier'))}",
+                f"edges looked at {count(event.facts.get('edges'))}",
+                f"engine {event.text('engine')}" if event.text("engine") else "",
+            ]
+        case "round":
+            return [
+                event.text("round"),
+                f"computing {seconds(event.real('compute_s'))} of it",
+                f"sent {count(event.count('values_sent'))}",
+                f"received {count(event.count('values_received'))}",
+                f"adopted {count(event.count('values_adopted'))}",
+                event.text("outcome"),
+            ]
+        case "merge":
+            return [event.text("round"), f"adopted {count(event.count('adopted'))}"]
+        case "repair":
+            return [f"{plural(event.count('revoked'), 'value')} without a witness revoked"]
+        case "wait" | "take_back":
+            return [event.text("why")]
+        case "start":
+            return [f"device {event.text('device')}" if event.text("device") else ""]
+        case "death":
+            return [event.text("cause")]
+        case _:
+            return []
+
+
+def gather(blocks: Sequence[Block], scale: TimeScale, *, narrow: float, budget: int) -> list[Block]:
+    """Neighbours too narrow to tell apart become one block; what is narrow grows until the budget is met."""
+    gathered = _gather_once(blocks, scale.span * narrow / 100)
+    while len(gathered) > budget:
+        narrow *= 2
+        gathered = _gather_once(blocks, scale.span * narrow / 100)
+    return gathered
+
+
+def _gather_once(blocks: Iterable[Block], shortest: float) -> list[Block]:
+    result: list[Block] = []
+    open_group: list[Block] = []
+
+    def close() -> None:
+        if open_group:
+            result.append(_union(open_group))
+            open_group.clear()
+
+    for block in blocks:
+        if block.t1 - block.t0 >= shortest:
+            close()
+            result.append(block)
+            continue
+        if open_group and block.t1 - open_group[0].t0 > 2 * shortest:
+            close()
+        open_group.append(block)
+    close()
+    return result
+
+
+def _union(group: list[Block]) -> Block:
+    if len(group) == 1:
+        return group[0]
+    times: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    for block in group:
+        times[block.style] += block.busy  # type: ignore[assignment]  # a Counter of seconds is still a tally
+        names.update(block.names)
+    sources = {block.source for block in group}
+    busy = sum(block.busy for block in group)
+    listed = ", ".join(f"{number:,} x {name}" for name, number in names.most_common(4))
+    start, end = group[0].t0, max(block.t1 for block in group)
+    return replace(
+        group[0],
+        t1=end,
+        style=times.most_common(1)[0][0],
+        name="",
+        tip=f"{listed}: {seconds(busy)} in all. From {moment(start)} to {moment(end)}",
+        source=sources.pop() if len(sources) == 1 else None,
+        busy=busy,
+        inner=sum(block.inner for block in group),
+        names=names,
+    )
+
+
+@dataclass(frozen=True)
+class Merge:
+    """One or several merges close together: when, how many rounds, how many values the CPU adopted."""
+
+    t: float
+    rounds: int
+    adopted: int
+
+    @property
+    def tip(self) -> str:
+        return f"{plural(self.rounds, 'merge')} at {moment(self.t)}: {plural(self.adopted, 'value')} adopted"
+
+    @property
+    def label(self) -> str:
+        return f"+{compact(self.adopted)}" if self.adopted else "0"
+
+
+def gather_merges(events: Iterable[Event], scale: TimeScale, *, apart: float, budget: int) -> list[Merge]:
+    """The merge arrows of a window, those closer than ``apart`` per cent drawn as one."""
+    merges = [Merge(e.t0, 1, e.count("adopted")) for e in events if e.kind == "merge" and scale.shows(e.t0, e.t0)]
+    while True:
+        result: list[Merge] = []
+        for merge in merges:
+            last = result[-1] if result else None
+            if last is not None and merge.t - last.t < scale.span * apart / 100:
+                result[-1] = Merge(last.t, last.rounds + 1, last.adopted + merge.adopted)
+            else:
+                result.append(merge)
+        if len(result) <= budget:
+            return result
+        apart *= 2

@@ -1,0 +1,105 @@
+"""Charts of seconds: where they went, and CPU-only against hybrid.
+
+Invariant: every segment is also a row of a table, so nothing depends on telling colours apart; shares add up to the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybrid.report.lettering import fitted_text
+from hybrid.report.markup import EMPTY, Markup, el, join, percent
+from hybrid.report.units import number, seconds, share
+
+PHASES = {
+    "open": "open the graph",
+    "build": "build the graph",
+    "generate": "generate the graph",
+    "plan": "plan the split",
+    "compile": "compile kernels",
+    "traverse": "traverse",
+    "certify": "certify",
+    "compare": "CPU-only comparison",
+    "write": "write the result",
+    "start": "wait for the worker to start",
+    "other": "everything else",
+}
+PHASE_STYLES = {"traverse": "push", "certify": "merge", "compare": "pull", "other": "other", "start": "start"}
+
+
+def phases_of(seconds_by_phase: Mapping[str, object]) -> tuple[list[tuple[str, float]], float]:
+    """(phase, seconds) in the order given, the rest as "other", and the whole they are shares of."""
+    known = [(name, value) for name, raw in seconds_by_phase.items() if name != "total" and (value := number(raw))]
+    spent = sum(value for _, value in known)
+    total = number(seconds_by_phase.get("total")) or 0.0
+    if total - spent > 0.005 * total:
+        known.append(("other", total - spent))
+    return [(name, value) for name, value in known if value > 0], max(total, spent)
+
+
+def draw_breakdown(seconds_by_phase: Mapping[str, object]) -> Markup:
+    """One bar for the whole job, a segment per phase, and the same as a table."""
+    phases, total = phases_of(seconds_by_phase)
+    if not phases or total <= 0:
+        return el("p", "The summary has no times.", class_="muted")
+    x, segments, rows = 0.0, [], []
+    for i, (phase, spent) in enumerate(phases):
+        width = 100 * spent / total
+        style = f"k-{PHASE_STYLES.get(phase, f'phase{i % 2}')}"
+        name = PHASES.get(phase, phase.replace("_", " "))
+        parts = [el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")]
+        parts.append(el("rect", x=percent(x), y=0, width=percent(max(width, 0.15)), height=34, class_=style))
+        if width >= 1.2:
+            parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
+        segments.append(el("g", *parts, class_="m seg"))
+        swatch = el(
+            "svg",
+            el("rect", width=14, height=14, class_=style),
+            class_="swatch",
+            width=14,
+            height=14,
+            aria_hidden="true",
+        )
+        rows.append(
+            el(
+                "tr",
+                el("td", swatch, " ", name),
+                *(el("td", v, class_="n") for v in (seconds(spent), share(spent, total))),
+            )
+        )
+        x += width
+    drawing = el(
+        "svg",
+        el("title", "Where the seconds went", id="seconds-t"),
+        *segments,
+        class_="plot",
+        width="100%",
+        height=34,
+        role="img",
+        aria_labelledby="seconds-t",
+    )
+    head = el("tr", el("th", "Phase"), el("th", "Time", class_="n"), el("th", "Share", class_="n"))
+    whole = el("tr", el("td", "total"), el("td", seconds(total), class_="n"), el("td", "", class_="n"), class_="sum")
+    table = el("table", el("thead", head), el("tbody", *rows, whole))
+    return join([el("div", drawing, class_="bar"), el("div", table, class_="wide")])
+
+
+def draw_comparison(cpu_only: float, hybrid: float) -> Markup:
+    """Two bars to one linear scale: what the CPU took alone and what the hybrid job took."""
+    longest = max(cpu_only, hybrid)
+    if longest <= 0:
+        return EMPTY
+    rows = []
+    for name, value, style in (("CPU only", cpu_only, "k-push"), ("hybrid", hybrid, "k-compute")):
+        width = max(0.4, 100 * value / longest)
+        bar = el(
+            "svg",
+            el("rect", width=percent(width), height=14, rx=2, class_=style),
+            width="100%",
+            height=14,
+            aria_hidden="true",
+        )
+        rows.append(
+            el("tr", el("th", name, scope="row"), el("td", bar, class_="fill"), el("td", seconds(value), class_="n"))
+        )
+    return el("table", el("caption", "Traversal time, same scale", class_="sr"), *rows, class_="versus")

@@ -1,0 +1,88 @@
+"""What the sections of the report need to know about a job, read once from its summary and trace.
+
+Invariant: every field has a usable value whatever the summary lacks, so no section checks for missing keys itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid.report.events import Event, SourceRun, as_dict, as_list, group_by_source, read_events
+from hybrid.report.units import number, whole
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A finished job: the summary's parts, the events in order of time, the runs, and how long it took."""
+
+    summary: Mapping[str, Any]
+    graph: Mapping[str, Any]
+    core: Mapping[str, Any]
+    npu: Mapping[str, Any]
+    seconds: Mapping[str, Any]
+    run_rows: Sequence[Mapping[str, Any]]
+    events: Sequence[Event]
+    left_out: int
+    runs: Sequence[SourceRun]
+    total: float
+
+    @property
+    def certified(self) -> bool:
+        return self.summary.get("certified") is True
+
+    @property
+    def mode(self) -> str:
+        return str(self.npu.get("mode") or ("off" if not self.has_npu_events else "unknown"))
+
+    @property
+    def has_npu_events(self) -> bool:
+        return any(event.actor == "npu" for event in self.events)
+
+    @property
+    def with_npu(self) -> bool:
+        """Whether the report has an NPU to speak of."""
+        return self.mode != "off" or self.has_npu_events
+
+    @property
+    def rounds(self) -> list[Event]:
+        return [event for event in self.events if event.actor == "npu" and event.kind == "round"]
+
+    @property
+    def outcome(self) -> str:
+        return str(self.npu.get("outcome") or "").strip()
+
+    def npu_count(self, name: str) -> int:
+        """A figure of the summary's npu part; the trace's sum of it when the summary does not say."""
+        if number(self.npu.get(name)) is not None:
+            return whole(self.npu[name])
+        if name == "rounds_sent":
+            return len(self.rounds)
+        if name == "rounds_merged":
+            return sum(1 for event in self.events if event.kind == "merge")
+        return sum(event.count(name) for event in self.rounds)
+
+    @property
+    def revoked(self) -> tuple[int, int]:
+        """How often the certificate asked for a repair, and how many values it revoked in all."""
+        repairs = [event for event in self.events if event.kind == "repair"]
+        return len(repairs), sum(event.count("revoked") for event in repairs)
+
+
+def facts_of(summary: Mapping[str, Any], trace: Sequence[object]) -> Facts:
+    events, left_out = read_events(trace)
+    times = as_dict(summary.get("seconds"))
+    last = max((event.t1 for event in events), default=0.0)
+    return Facts(
+        summary=summary,
+        graph=as_dict(summary.get("graph")),
+        core=as_dict(summary.get("core")),
+        npu=as_dict(summary.get("npu")),
+        seconds=times,
+        run_rows=[run for run in as_list(summary.get("runs")) if isinstance(run, Mapping)],
+        events=events,
+        left_out=left_out,
+        runs=group_by_source(summary, events),
+        total=max(number(times.get("total")) or 0.0, last),
+    )

@@ -1,0 +1,153 @@
+"""The top of the report: certified or not, does the NPU pay, and the key figures.
+
+Invariant: the first words of the page are the state of the certificate, as the summary has it; an uncertified result never
+looks like a good one.
+"""
+
+from __future__ import annotations
+
+from hybrid.report.charts import draw_comparison
+from hybrid.report.events import as_dict
+from hybrid.report.facts import Facts
+from hybrid.report.markup import EMPTY, Markup, el, join
+from hybrid.report.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
+
+
+def draw_headline(facts: Facts) -> Markup:
+    """The state of the certificate in large letters, and the verdict on the NPU beside it."""
+    verdict = as_dict(facts.summary.get("verdict"))
+    cpu_only, hybrid = number(verdict.get("cpu_only_seconds")), number(verdict.get("hybrid_seconds"))
+    words = el(
+        "div",
+        el("h1", _sign(facts.certified), "Certified" if facts.certified else "NOT certified"),
+        el("p", _certificate_sentence(facts)),
+        el("p", verdict_text(facts), class_="say"),
+        el("p", _repeats(verdict), class_="muted") if verdict else EMPTY,
+    )
+    bars = draw_comparison(cpu_only, hybrid) if cpu_only is not None and hybrid is not None else EMPTY
+    return el(
+        "section", words, el("div", bars), class_="verdict" if facts.certified else "verdict failed", id="verdict"
+    )
+
+
+def _sign(certified: bool) -> Markup:
+    shape = "M9 18.5l6 6L27 12" if certified else "M11 11l14 14M25 11L11 25"
+    colour = "var(--good)" if certified else "var(--bad)"
+    disc = el("circle", cx=18, cy=18, r=18, style=f"fill:{colour}")
+    mark = el(
+        "path", d=shape, style="fill:none;stroke:var(--card);stroke-width:4;stroke-linecap:round;stroke-linejoin:round"
+    )
+    return el("svg", disc, mark, width=36, height=36, viewBox="0 0 36 36", aria_hidden="true")
+
+
+def _certificate_sentence(facts: Facts) -> str:
+    if facts.certified:
+        amount = len(facts.runs)
+        checked = (
+            "Every level and parent was" if amount <= 1 else f"Every level and parent of all {amount:,} sources was"
+        )
+        return f"{checked} checked against the graph: the answer is exact."
+    failed = [str(run.get("source")) for run in facts.run_rows if not run.get("certified")]
+    listed = ", ".join(failed[:8]) + (f" and {len(failed) - 8:,} more" if len(failed) > 8 else "")
+    named = f" Not certified: {'source' if len(failed) == 1 else 'sources'} {listed}." if failed else ""
+    return f"Do not use these levels: the certificate does not hold.{named} Fix: run the job again with npu.mode=off."
+
+
+def verdict_text(facts: Facts) -> str:
+    """The summary's own sentence on whether the NPU pays, or one made of its figures."""
+    verdict = as_dict(facts.summary.get("verdict"))
+    if not verdict:
+        if not facts.with_npu:
+            return "CPU only: the NPU was off in this job."
+        return "No verdict on the NPU: CPU-only was not measured in this job."
+    if verdict.get("text"):
+        return str(verdict["text"])
+    gain = number(verdict.get("ratio"))
+    pays = "" if gain is None else ": the NPU pays here" if gain > 1 else ": the NPU does not pay here"
+    return (
+        f"CPU-only {seconds(verdict.get('cpu_only_seconds'))}, hybrid {seconds(verdict.get('hybrid_seconds'))}"
+        f"{pays} ({ratio(gain)})"
+    )
+
+
+def _repeats(verdict: dict[str, object]) -> str:
+    repeats = whole(verdict.get("repeats"))
+    often = f", {plural(repeats, 'repeat')} each" if repeats else ""
+    return f"Traversal time without and with the NPU, measured in this job{often}."
+
+
+def draw_cards(facts: Facts) -> Markup:
+    """The key figures."""
+    summary, graph = facts.summary, facts.graph
+    device = _device(facts.npu.get("device")) if facts.with_npu else "off"
+    isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
+    cards = [
+        _card("Graph", graph.get("name") or DASH, _kind_of_graph(facts), text=True),
+        _card("Vertices", count(graph.get("vertices")), isolated),
+        _card("Edges", count(graph.get("edges")), "stored, per direction"),
+        _card("Reached", count(summary.get("reached")), _reach(facts)),
+        _card("Max level", count(summary.get("max_level")), "steps from the source"),
+        _card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
+        _card("Total time", seconds(facts.seconds.get("total", facts.total or None)), _traverse(facts)),
+        _card("Sources", count(len(facts.runs)), f"{summary['engine']} engine" if summary.get("engine") else ""),
+        _card("Core", count(facts.core.get("size")), _core(facts)),
+        _card("NPU device", device, _worker(facts), text=True),
+    ]
+    return el("dl", *cards, class_="cards")
+
+
+def _core(facts: Facts) -> str:
+    if not whole(facts.core.get("size")):
+        return "no dense core"
+    density = number(facts.core.get("density"))
+    about = f", {share(density, 1)} dense" if density is not None else ""
+    return f"{compact(facts.core.get('edges'))} edges{about}"
+
+
+def _card(name: str, value: object, below: str = "", *, text: bool = False) -> Markup:
+    value_class = "text" if text else None
+    return el(
+        "div", el("dt", name), el("dd", value, class_=value_class), el("dd", below, class_="sub") if below else EMPTY
+    )
+
+
+def _kind_of_graph(facts: Facts) -> str:
+    directed = facts.graph.get("directed")
+    kind = "" if directed is None else "directed" if directed else "undirected"
+    return ", ".join(str(part) for part in (facts.summary.get("algorithm"), kind) if part)
+
+
+def _reach(facts: Facts) -> str:
+    reached = whole(facts.summary.get("reached"))
+    each = [whole(run.get("reached")) for run in facts.run_rows]
+    if len(each) > 1 and reached == sum(each):
+        return f"in all, from {len(each):,} sources"
+    vertices = whole(facts.graph.get("vertices"))
+    about = f"{share(reached, vertices)} of the vertices" if vertices > 0 and reached <= vertices else ""
+    if reached <= 1:
+        return "only the source itself" if reached else "nothing"
+    return about
+
+
+def _traverse(facts: Facts) -> str:
+    return f"{seconds(facts.seconds['traverse'])} of it traversing" if "traverse" in facts.seconds else ""
+
+
+def _device(device: object) -> str:
+    name = str(device or "")
+    return "none" if not name else f"{name} (MindSpore)" if name.upper() == "CPU" else name
+
+
+def _worker(facts: Facts) -> str:
+    if not facts.with_npu:
+        return "npu.mode: off"
+    worker = facts.npu.get("worker")
+    parts = [f"mode {facts.mode}", f"worker {worker}" if isinstance(worker, str) and worker else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def top_line(facts: Facts, written: str) -> Markup:
+    """The line above the verdict: what this page is, and when it was written."""
+    parts = [str(facts.summary.get("algorithm") or "").upper(), facts.graph.get("name"), facts.summary.get("engine")]
+    about = join([part for part in (str(p) for p in parts if p) if part], " \N{MIDDLE DOT} ")
+    return el("header", el("span", el("b", "Tandem report"), " ", about), el("span", written), class_="top")

@@ -1,0 +1,63 @@
+"""Building HTML and SVG text: elements, attributes, escaping.
+
+Invariant: a plain ``str`` is always escaped on its way into an element; only a ``Markup`` passes as it is, and only this
+module's functions make one from data. A path, a cause of death or a vertex name can therefore never become a tag.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+VOID = frozenset({"br", "col", "hr", "meta", "link", "input"})
+SVG_LEAVES = frozenset({"rect", "line", "circle", "polygon", "path", "use"})
+# Control characters are not allowed in HTML text; lone surrogates (undecodable file names) cannot be written as UTF-8.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class Markup(str):
+    """Text that is already HTML."""
+
+    __slots__ = ()
+
+
+EMPTY = Markup("")
+
+
+def escape(value: object) -> Markup:
+    """``value`` as HTML text, safe inside elements and inside double-quoted attributes."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(html.escape(_FORBIDDEN.sub("\ufffd", str(value)), quote=True))
+
+
+def join(parts: Iterable[object], separator: str = "") -> Markup:
+    """All parts one after the other, each escaped unless it is Markup."""
+    return Markup(escape(separator).join(escape(part) for part in parts))
+
+
+def el(name: str, /, *children: object, **attributes: object) -> Markup:
+    """One element. Attribute names: a trailing ``_`` is dropped, the others become ``-``; ``None`` and ``False`` leave it out."""
+    written = "".join(
+        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
+    )
+    body = "".join(escape(child) for child in children)
+    if name in VOID:
+        return Markup(f"<{name}{written}>")
+    if not body and name in SVG_LEAVES:
+        return Markup(f"<{name}{written}/>")
+    return Markup(f"<{name}{written}>{body}</{name}>")
+
+
+def _attribute(key: str, value: object) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    text = f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return f' {name}="{Markup(html.escape(_FORBIDDEN.sub(chr(0xFFFD), text), quote=True))}"'
+
+
+def percent(value: float) -> str:
+    """A percentage as SVG takes it, short: ``12.345%``."""
+    return f"{value:.3f}".rstrip("0").rstrip(".") + "%"

@@ -1,0 +1,161 @@
+"""The report as one page: what stands in which order, and the sections made of words and tables.
+
+Invariant: any summary and trace give a complete, well-formed page; what is missing is said in words. All pictures, styles
+and scripts are inside the page, so it can be mailed, archived and read without a network.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hybrid.report import script, style
+from hybrid.report.charts import draw_breakdown
+from hybrid.report.facts import Facts, facts_of
+from hybrid.report.headline import draw_cards, draw_headline, top_line
+from hybrid.report.markup import Markup, el
+from hybrid.report.panels import draw_sources, draw_whole_job
+from hybrid.report.tables import round_table, run_table
+from hybrid.report.units import count, plural, seconds, share
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object], config_text: str) -> str:
+    """The whole report as HTML text."""
+    facts = facts_of(summary, trace)
+    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    state = "certified" if facts.certified else "NOT certified"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        el("title", f"Tandem: {facts.graph.get('name') or 'report'} ({state})"),
+        el("link", rel="icon", href="data:,"),
+        el("style", style.CSS),
+        # Before the body, so that the closed panels never flash up.
+        el("script", Markup("document.documentElement.classList.add('js')")),
+    )
+    body = el(
+        "body",
+        style.PATTERNS,
+        el(
+            "main",
+            top_line(facts, written),
+            draw_headline(facts),
+            draw_cards(facts),
+            draw_whole_job(facts),
+            draw_sources(facts),
+            _npu_section(facts),
+            _run_section(facts),
+            el("section", el("h2", "Where the seconds went"), draw_breakdown(facts.seconds), id="seconds"),
+            _certificate_section(facts),
+            _config_section(folder, config_text),
+            el(
+                "footer",
+                "Beside this page: summary.json, trace.jsonl (every step), config.yaml, log.txt and the result arrays.",
+            ),
+        ),
+        el("script", script.SCRIPT),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+def npu_sentence(facts: Facts) -> str:
+    """What the NPU did for this job, in plain words."""
+    if not facts.with_npu:
+        return "Nothing: the NPU was off (npu.mode: off) and the CPU did all the work."
+    merged, sent = facts.npu_count("rounds_merged"), facts.npu_count("rounds_sent")
+    outcome = facts.outcome.rstrip(".")
+    if not merged:
+        rounds = f"{plural(sent, 'round was', 'rounds were')} sent" if sent else "no round was sent"
+        return f"Nothing was merged: {outcome or 'the summary gives no reason'} ({rounds})."
+    received, adopted = facts.npu_count("values_received"), facts.npu_count("values_adopted")
+    if adopted:
+        effect = f"{count(adopted)} of {count(received)} values received ({share(adopted, received)}) were better than the CPU's own and were adopted"
+    else:
+        effect = f"the CPU already knew every one of the {count(received)} values received, so none was adopted"
+    rejected = facts.npu_count("values_rejected")
+    refused = f" {plural(rejected, 'value was', 'values were')} rejected." if rejected else ""
+    ended = f" Outcome: {outcome}." if outcome else ""
+    return f"In {plural(merged, 'merged round')}, {effect}.{refused}{ended}"
+
+
+def _npu_section(facts: Facts) -> Markup:
+    parts = [el("h2", "What the NPU changed"), el("p", npu_sentence(facts), class_="say")]
+    if facts.with_npu:
+        figures = [
+            ("rounds merged", f"{facts.npu_count('rounds_merged'):,} of {facts.npu_count('rounds_sent'):,}"),
+            *(
+                (name, count(facts.npu_count(f"values_{name.split()[1]}")))
+                for name in ("values sent", "values received")
+            ),
+            *(
+                (name, count(facts.npu_count(f"values_{name.split()[1]}")))
+                for name in ("values adopted", "values rejected")
+            ),
+            ("worker start", seconds(facts.npu.get("start_seconds"))),
+        ]
+        parts.append(el("ul", *(el("li", el("b", value), el("span", name)) for name, value in figures), class_="flow"))
+        parts.append(
+            round_table(facts.rounds) if facts.rounds else el("p", "No rounds are in the trace.", class_="muted")
+        )
+    return el("section", *parts, id="npu", class_="long")
+
+
+def _run_section(facts: Facts) -> Markup:
+    body = (
+        run_table(facts.run_rows, with_npu=facts.with_npu)
+        if facts.run_rows
+        else el("p", "The summary lists no runs.", class_="muted")
+    )
+    return el("section", el("h2", "Runs"), body, id="runs", class_="long")
+
+
+def _certificate_section(facts: Facts) -> Markup:
+    checks = [
+        "Every reached vertex has a parent one level nearer, joined to it by a real edge: each level is the length of a real path.",
+        "No edge leads from a reached vertex to one that is more than one level further, or not reached: no level can be improved.",
+        "Only the source has level 0: there is no second starting point.",
+    ]
+    repairs, revoked = facts.revoked
+    after = (
+        f"{plural(revoked, 'value')} without such a witness had come in; in {plural(repairs, 'repair')} "
+        f"{'it was' if revoked == 1 else 'they were'} thrown away and computed again."
+        if repairs
+        else "No value had to be thrown away."
+    )
+    state = "All three hold for this result." if facts.certified else "They do NOT all hold for this result."
+    return el(
+        "section",
+        el("h2", "What the certificate checked"),
+        el("ol", *(el("li", check) for check in checks), class_="proof"),
+        el(
+            "p",
+            el("b", state, class_="good" if facts.certified else "bad"),
+            " ",
+            after,
+            " A wrong worker can therefore not change an answer.",
+        ),
+        id="certificate",
+    )
+
+
+def _config_section(folder: Path, config_text: str) -> Markup:
+    command = f"python run.py --config {shlex.quote(str(folder / 'config.yaml'))}"
+    config = (
+        el("pre", config_text) if config_text.strip() else el("p", "No configuration was recorded.", class_="muted")
+    )
+    return el(
+        "section",
+        el("h2", "Run it again"),
+        el("p", "From the project's folder:"),
+        el("pre", command),
+        el("details", el("summary", "Effective configuration"), config),
+        id="config",
+        class_="long",
+    )

@@ -1,0 +1,282 @@
+"""Who worked when: the whole job, its traversal phase enlarged, and one panel per source with time line and frontier.
+
+Invariant: each source up to MAX_PANELS has a panel and a button, in the summary's order; one panel is open at first, the
+first in which the NPU changed something; the number of marks over all panels is bounded, so the page stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hybrid.report.events import MAX_PANELS, Event, SourceRun, as_dict
+from hybrid.report.facts import Facts
+from hybrid.report.frontier import Bar, bars_of, draw_frontier, sign_key
+from hybrid.report.markup import EMPTY, Markup, el, join
+from hybrid.report.scale import TimeScale, window
+from hybrid.report.tables import step_table, work_table
+from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
+from hybrid.report.units import compact, count, moment, number, plural, seconds, whole
+
+MARKS = 2400  # blocks in all the sources' time lines together
+BARS = 1600  # bars in all the frontier charts together
+ENLARGE_BELOW = 0.45  # the traversal phase gets its own picture when it is a smaller part of the job than this
+LEGEND = {
+    "coordinator": "coordinator",
+    "cpu": "CPU step",
+    "push": "push step",
+    "pull": "pull step",
+    "async": "asynchronous step",
+    "mixed": "both directions",
+    "wait": "CPU waits for the NPU",
+    "start": "worker starts",
+    "round": "round: files there and back",
+    "compute": "NPU computes",
+    "dead": "worker dead",
+    "warn": "repair or core taken back",
+    "edges": "edges looked at",
+}
+
+
+def draw_whole_job(facts: Facts) -> Markup:
+    """The picture of the job over all sources."""
+    head = [el("h2", "Who worked when")]
+    if not facts.with_npu:
+        head.append(el("p", "The NPU was off (npu.mode: off), so there is no NPU lane: the CPU did all the work."))
+    else:
+        head.append(
+            el("p", "Green arrows are merges: values that the NPU found first and the CPU adopted.", class_="lead")
+        )
+    if not facts.events:
+        note = "The trace is empty: nothing to draw. Fix: look for trace.jsonl and log.txt beside this report."
+        return el("section", el("h2", "Who worked when"), el("p", note), id="timeline")
+    scale = window(0.0, facts.total)
+    runs = facts.runs
+    parts = [
+        _zoomable(
+            "job",
+            "The whole job",
+            draw_overview(
+                facts.events, runs, scale, with_npu=facts.with_npu, name="job", title="The whole job: who worked when"
+            ),
+            f"{seconds(scale.span)} from start to end",
+        )
+    ]
+    inner = traversal_window(runs)
+    if inner is not None and len(runs) > 1 and inner.span < ENLARGE_BELOW * scale.span:
+        parts.append(_lens(inner, scale))
+        drawing = draw_overview(
+            facts.events,
+            runs,
+            inner,
+            with_npu=facts.with_npu,
+            name="phase",
+            title="The traversal phase: who worked when",
+        )
+        parts.append(_zoomable("phase", "The traversals, enlarged", drawing, f"{seconds(inner.span)}, {_from(inner)}"))
+    parts.append(_legend(facts.events, facts.with_npu, by_direction=False))
+    parts.append(_incident_list(facts.events))
+    if facts.left_out:
+        parts.append(
+            el(
+                "p",
+                f"{plural(facts.left_out, 'trace record')} had no usable time and could not be drawn.",
+                class_="muted",
+            )
+        )
+    table = el("details", el("summary", "The same as a table"), work_table(facts.events, facts.total))
+    return el("section", *head, *parts, table, id="timeline")
+
+
+def _zoomable(name: str, title: str, drawing: Markup, about: str) -> Markup:
+    buttons = [
+        el(
+            "button",
+            f"{factor}\N{MULTIPLICATION SIGN}",
+            type="button",
+            data_zoom=factor,
+            aria_pressed="true" if factor == 1 else "false",
+        )
+        for factor in (1, 4, 16, 64)
+    ]
+    zoom = el(
+        "div", "Zoom", *buttons, class_="zoom", role="group", aria_label=f"Zoom: {title}", data_for=f"{name}-view"
+    )
+    heading = el("h3", title, " ", el("span", about, class_="muted"))
+    return join([el("div", heading, zoom, class_="row"), el("div", drawing, id=f"{name}-view")])
+
+
+def _from(scale: TimeScale) -> str:
+    return f"beginning {seconds(scale.start)} into the job"
+
+
+def _lens(inner: TimeScale, outer: TimeScale) -> Markup:
+    """The wedge between the whole job and its enlarged part."""
+    left, right = outer.at(inner.start), max(outer.at(inner.end), outer.at(inner.start) + 0.3)
+    wedge = el("polygon", points=f"{left:.2f},0 {right:.2f},0 100,20 0,20")
+    return el(
+        "svg", wedge, class_="lens", height=20, viewBox="0 0 100 20", preserveAspectRatio="none", aria_hidden="true"
+    )
+
+
+def _legend(events: Sequence[Event], with_npu: bool, *, by_direction: bool, extra: Sequence[str] = ()) -> Markup:
+    kinds = {event.kind for event in events}
+    used = {"coordinator"} if any(event.actor == "coordinator" for event in events) else set()
+    if "step" in kinds:
+        used |= {event.text("direction") for event in events if event.kind == "step"} if by_direction else {"cpu"}
+    used |= {"wait"} & kinds | {"start"} & kinds | {"round"} & kinds | set(extra)
+    used |= {"compute"} if "round" in kinds else set()
+    used |= {"dead"} if "death" in kinds else set()
+    used |= {"warn"} if kinds & {"repair", "take_back"} else set()
+    items = [_legend_item(f"k-{style}", text) for style, text in LEGEND.items() if style in used]
+    if with_npu and "merge" in kinds:
+        arrow = el("path", d="M9 0l5 7h-4v6h-2v-6h-4z", class_="gift")
+        swatch = el("svg", arrow, width=18, height=13, aria_hidden="true")
+        items.append(el("li", swatch, "merge, +values adopted"))
+    return el("ul", *items, class_="legend") if items else EMPTY
+
+
+def _legend_item(style: str, text: str) -> Markup:
+    rect = el("rect", x=0.5, y=0.5, width=17, height=12, rx=2, class_=style)
+    return el("li", el("svg", rect, width=18, height=13, aria_hidden="true"), text)
+
+
+def _incident_list(events: Sequence[Event]) -> Markup:
+    incidents, more = incidents_of(events)
+    if not incidents:
+        return EMPTY
+    items = [
+        el("li", el("b", incident.number), el("span", f"{moment(incident.event.t0)}: {incident.text}"))
+        for incident in incidents
+    ]
+    if more:
+        items.append(el("li", f"and {more:,} more in trace.jsonl."))
+    return el("ul", *items, class_="incidents")
+
+
+def draw_sources(facts: Facts) -> Markup:
+    """Buttons to choose a source, and a panel for each: its time line enlarged, its frontier, its steps."""
+    shown = list(facts.runs[:MAX_PANELS])
+    if not shown:
+        return EMPTY
+    opened = next((i for i, run in enumerate(shown) if run.adopted), None)
+    if opened is None:
+        opened = next((i for i, run in enumerate(shown) if run.steps), 0)
+    parts = [el("h2", "One source at a time" if len(shown) > 1 else f"Source {shown[0].source} in detail")]
+    if len(shown) > 1:
+        parts.append(
+            el("p", "Choose a source. A green figure is the number of values adopted from the NPU.", class_="lead")
+        )
+        tabs = [_tab(run, i, selected=i == opened) for i, run in enumerate(shown)]
+        parts.append(el("div", *tabs, class_="tabs", role="tablist", aria_label="Source"))
+    if len(facts.runs) > len(shown):
+        parts.append(
+            el(
+                "p",
+                f"The first {len(shown)} of {len(facts.runs):,} sources are drawn; the table below has more.",
+                class_="muted",
+            )
+        )
+    panels = [_panel(facts, run, i, len(shown), selected=i == opened) for i, run in enumerate(shown)]
+    return el("section", *parts, *panels, id="sources", class_="long")
+
+
+def _tab(run: SourceRun, index: int, *, selected: bool) -> Markup:
+    adopted = el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
+    return el(
+        "a",
+        run.source,
+        adopted,
+        href=f"#source-{index}",
+        id=f"tab-{index}",
+        role="tab",
+        aria_selected="true" if selected else "false",
+        aria_controls=f"source-{index}",
+        data_source=run.source,
+    )
+
+
+def _panel(facts: Facts, run: SourceRun, index: int, panels: int, *, selected: bool) -> Markup:
+    name = f"s{index}"
+    parts = [el("p", describe_run(facts, run))]
+    drawn = draw_source(
+        run, facts.events, with_npu=facts.with_npu, name=name, budget=max(36, min(400, MARKS // panels))
+    )
+    bars = bars_of(run, max(24, min(60, BARS // panels)))
+    if drawn is None:
+        parts.append(el("p", "The trace has nothing about this source.", class_="muted"))
+    else:
+        scale = drawn.scale
+        parts.append(
+            _zoomable(
+                name, f"Time line of source {run.source}", drawn.drawing, f"{seconds(scale.span)}, {_from(scale)}"
+            )
+        )
+        parts.append(_legend(drawn.events, facts.with_npu, by_direction=True))
+        parts.append(_incident_list(drawn.events))
+    if bars:
+        parts += _frontier(facts, run, index, bars)
+    elif drawn is not None:
+        parts.append(el("p", "No steps: nothing is reachable from this source but itself.", class_="muted"))
+    return el(
+        "div",
+        *parts,
+        class_="panel on" if selected else "panel",
+        id=f"source-{index}",
+        role="tabpanel" if panels > 1 else None,
+        aria_labelledby=f"tab-{index}" if panels > 1 else None,
+        data_source=run.source,
+    )
+
+
+def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> list[Markup]:
+    steps = bars[-1].last
+    binned = bars[0].steps
+    words = ["Logarithmic scales."]
+    if binned > 1:
+        words.append(
+            f"{steps:,} steps, {binned:,} to a bar: a bar is their mean, the thin line reaches to the largest frontier."
+        )
+    if key := sign_key(bars):
+        words.append(f"{key}.")
+    if any(bar.merges for bar in bars):
+        words.append("A green flag marks where values from the NPU came in.")
+    used = {bar.direction for bar in bars}
+    legend = [
+        _legend_item(f"k-{style}", LEGEND[style])
+        for style in ("push", "pull", "async", "mixed", "edges")
+        if style in used | {"edges"}
+    ]
+    return [
+        el("h3", "Frontier and direction per step"),
+        el("p", " ".join(words), class_="muted"),
+        draw_frontier(run, bars, f"f{index}"),
+        el("ul", *legend, class_="legend"),
+        el("details", el("summary", "Steps as a table"), step_table(bars, with_npu=facts.with_npu)),
+    ]
+
+
+def describe_run(facts: Facts, run: SourceRun) -> str:
+    """The source's run in one or two sentences."""
+    own = as_dict(run.run)
+    npu, times = as_dict(own.get("npu")), as_dict(own.get("seconds"))
+    parts = []
+    if number(own.get("reached")) is not None:
+        reached = whole(own["reached"])
+        parts.append(
+            "Reached only itself"
+            if reached <= 1
+            else f"Reached {count(reached)} vertices in {count(own.get('max_level'))} levels"
+        )
+    if "traverse" in times:
+        parts.append(f"traversed in {seconds(times['traverse'])}")
+    if own:
+        parts.append("certified" if own.get("certified") else "NOT certified")
+    sentence = ", ".join(parts) + "." if parts else "The summary has no run for this source."
+    if not facts.with_npu:
+        return sentence
+    merged = whole(npu.get("rounds_merged"), len(run.merges))
+    if merged:
+        adopted = whole(npu.get("values_adopted"), run.adopted)
+        return f"{sentence} {plural(merged, 'NPU round')} merged, {plural(adopted, 'value')} adopted."
+    why = str(npu.get("outcome") or "").strip().rstrip(".")
+    return f"{sentence} No NPU round was merged{': ' + why if why else ''}."

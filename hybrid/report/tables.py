@@ -1,0 +1,166 @@
+"""The report's tables: runs, rounds, steps, and who worked how long.
+
+Invariant: a table shows every row up to its limit and says in words how many it left out; the pictures' facts are all
+here as text too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hybrid.report.blocks import name_of
+from hybrid.report.events import Event, as_dict
+from hybrid.report.frontier import Bar
+from hybrid.report.markup import EMPTY, Markup, el, join
+from hybrid.report.units import DASH, compact, count, moment, seconds, share
+
+MAX_ROWS = 1000
+TALL = 14  # rows from which a table scrolls in its own box
+ACTOR_NAMES = {"coordinator": "Coordinator", "cpu": "CPU engine", "npu": "NPU worker"}
+
+
+def table(
+    heads: Sequence[str], rows: Sequence[Markup], *, text_columns: Iterable[int] = (0,), caption: str = ""
+) -> Markup:
+    """A table with numbers to the right and the text columns to the left; long ones scroll in their own box."""
+    left = set(text_columns)
+    cells = [el("th", head, scope="col", class_=None if i in left else "n") for i, head in enumerate(heads)]
+    title = el("caption", caption, class_="sr") if caption else EMPTY
+    box = "wide tall" if len(rows) > TALL else "wide"
+    body = el("table", title, el("thead", el("tr", *cells)), el("tbody", *rows[:MAX_ROWS]))
+    note = (
+        el("p", f"{len(rows) - MAX_ROWS:,} more rows are in trace.jsonl and summary.json.", class_="muted")
+        if len(rows) > MAX_ROWS
+        else EMPTY
+    )
+    return join([el("div", body, class_=box, tabindex="0" if len(rows) > TALL else None), note])
+
+
+def row(cells: Sequence[object], *, text_columns: Iterable[int] = (0,), style: str | None = None) -> Markup:
+    left = set(text_columns)
+    return el("tr", *(el("td", cell, class_=None if i in left else "n") for i, cell in enumerate(cells)), class_=style)
+
+
+def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
+    """One row per source, as the summary reports it."""
+    heads = ["Source", "Certified", "Reached", "Max level", "Steps", "Edges looked at", "Traverse", "Certify", "TEPS"]
+    heads += ["Rounds merged", "Values adopted", "NPU outcome"] if with_npu else []
+    text = (0, 1, 11)
+    rows = []
+    for run in runs:
+        times, npu = as_dict(run.get("seconds")), as_dict(run.get("npu"))
+        certified = bool(run.get("certified"))
+        cells: list[object] = [
+            run.get("source", DASH),
+            "yes" if certified else el("b", "NO", class_="bad"),
+            count(run.get("reached")),
+            count(run.get("max_level")),
+            count(run.get("steps")),
+            count(run.get("edges_looked_at")),
+            seconds(times.get("traverse")),
+            seconds(times.get("certify")),
+            compact(run.get("teps")),
+        ]
+        if with_npu:
+            cells += [count(npu.get("rounds_merged")), count(npu.get("values_adopted")), npu.get("outcome") or DASH]
+        rows.append(row(cells, text_columns=text, style=None if certified else "fault"))
+    return table(heads, rows, text_columns=text, caption="Runs, one per source")
+
+
+def round_table(rounds: Sequence[Event]) -> Markup:
+    """One row per round, and their totals."""
+    heads = [
+        "Source",
+        "Round",
+        "At",
+        "Round trip",
+        "Sent",
+        "Received",
+        "Adopted",
+        "Rejected",
+        "Iterations",
+        "Compute",
+        "Outcome",
+    ]
+    text = (0, 1, 10)
+    names = ("values_sent", "values_received", "values_adopted", "values_rejected")
+    rows = []
+    for event in rounds:
+        adopted, rejected = event.count("values_adopted"), event.count("values_rejected")
+        cells: list[object] = [
+            event.source or DASH,
+            _round_name(event.text("round")),
+            moment(event.t0),
+            seconds(event.duration),
+            *(count(event.facts.get(name)) for name in names),
+            count(event.facts.get("iterations")),
+            seconds(event.facts.get("compute_s")),
+            event.text("outcome") or DASH,
+        ]
+        rows.append(row(cells, text_columns=text, style="fault" if rejected else "hit" if adopted else None))
+    totals = [count(sum(event.count(name) for event in rounds)) for name in names]
+    trips = seconds(sum(event.duration for event in rounds))
+    compute = seconds(sum(event.real("compute_s") for event in rounds) or None)
+    iterations = count(sum(event.count("iterations") for event in rounds) or None)
+    summed = row(["all", "", "", trips, *totals, iterations, compute, ""], text_columns=text, style="sum")
+    # The totals come first when there are many rows, so that nobody has to scroll for them.
+    rows = [summed, *rows] if len(rows) > TALL else [*rows, summed]
+    return table(heads, rows, text_columns=text, caption="Rounds exchanged with the NPU worker")
+
+
+def _round_name(round_id: str) -> object:
+    """The round's number; its full id, the name of its directory, in the tip."""
+    found = re.fullmatch(r"round-0*(\d+)-(\w+)", round_id)
+    return el("span", found[1], title=round_id) if found else round_id or DASH
+
+
+def step_table(bars: Sequence[Bar], *, with_npu: bool) -> Markup:
+    """The frontier chart as a table."""
+    binned = any(bar.steps > 1 for bar in bars)
+    mean = " (mean)" if binned else ""
+    heads = ["Step", "Level", "Direction", f"Frontier{mean}", f"Edges looked at{mean}", "Reached", "Time"]
+    heads += ["Adopted from NPU"] if with_npu else []
+    text = (2,)
+    rows = []
+    for bar in bars:
+        steps = f"{bar.first:,}" if bar.steps == 1 else f"{bar.first:,}{DASH}{bar.last:,}"
+        cells: list[object] = [
+            steps,
+            bar.place if bar.levels[0] else DASH,
+            bar.direction,
+            compact(bar.frontier) if binned else count(bar.frontier),
+            compact(bar.edges) if binned else count(bar.edges),
+            count(bar.reached),
+            seconds(bar.duration),
+        ]
+        if with_npu:
+            cells.append(count(bar.adopted) if bar.merges else "")
+        rows.append(row(cells, text_columns=text))
+    return table(heads, rows, text_columns=text, caption="Steps of the CPU engine")
+
+
+def work_table(events: Sequence[Event], total: float) -> Markup:
+    """The whole-job picture as a table: activities of each actor, how often and how long."""
+    tally: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        name = f"step, {name_of(event)}" if event.kind == "step" else name_of(event)
+        tally.setdefault((event.actor, name), []).append(event.duration)
+    order = {actor: i for i, actor in enumerate(ACTOR_NAMES)}
+    rows = [
+        row(
+            [
+                ACTOR_NAMES[actor],
+                name,
+                f"{len(times):,}",
+                seconds(sum(times)),
+                seconds(max(times)),
+                share(sum(times), total),
+            ],
+            text_columns=(0, 1),
+        )
+        for (actor, name), times in sorted(tally.items(), key=lambda item: (order[item[0][0]], -sum(item[1])))
+    ]
+    heads = ["Who", "Activity", "Times", "In all", "Longest", "Of the job"]
+    return table(heads, rows, text_columns=(0, 1), caption="Who worked how long")

@@ -1,0 +1,351 @@
+"""The picture of who worked when: lanes for coordinator, CPU engine and NPU worker over time, as SVG.
+
+Horizontal positions are per cent of the width and vertical ones pixels, so the picture follows the page's width, and a
+zoom only has to widen it. Invariant: every event of the window is inside some block, arrow or badge; text is shown only
+where its block is wide enough for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hybrid.report import units
+from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges
+from hybrid.report.events import Event, SourceRun
+from hybrid.report.lettering import fits, fitted_text
+from hybrid.report.markup import EMPTY, Markup, el, join, percent
+from hybrid.report.scale import TimeScale, window
+from hybrid.report.units import plural, seconds
+
+AXIS = 26
+LANE = 28
+STRIP = 14
+GAP = 12
+ARROWS = 40  # between the CPU's lane and the NPU's: room for the merge arrows and their labels
+NARROWEST = 0.22  # per cent; about two pixels
+SEPARATE_FROM = 0.5  # per cent; narrower neighbours are drawn without a line between them
+LABEL_FROM = 2.0  # per cent; narrower blocks never have room for a word
+MAX_BADGES = 12
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One horizontal band of the picture."""
+
+    actor: str
+    title: str
+    y: int
+    height: int = LANE
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Something that a reader must not miss: a death, a repair, work taken back."""
+
+    event: Event
+    text: str
+    number: int
+
+
+def lanes_for(*, with_npu: bool, with_sources: bool) -> list[Lane]:
+    y = AXIS
+    lanes = []
+    if with_sources:
+        lanes.append(Lane("source", "Source", y, STRIP))
+        y += STRIP + GAP - 4
+    lanes.append(Lane("coordinator", "Coordinator", y))
+    lanes.append(Lane("cpu", "CPU engine", y + LANE + GAP))
+    if with_npu:
+        lanes.append(Lane("npu", "NPU worker", y + 2 * LANE + GAP + ARROWS))
+    return lanes
+
+
+def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
+    """The incidents to number in the picture, and how many more there are."""
+    found: list[Incident] = []
+    for event in events:
+        about = f" (source {event.source})" if event.source is not None else ""
+        match event.kind:
+            case "death":
+                text = f"The worker died{about}: {event.text('cause') or 'cause unknown'}."
+            case "take_back":
+                text = f"The CPU took the core's edges back{about}: {event.text('why') or 'no reason recorded'}."
+            case "repair":
+                text = f"{plural(event.count('revoked'), 'value')} without a witness revoked and computed again{about}."
+            case _:
+                continue
+        found.append(Incident(event, text.replace("..", "."), len(found) + 1))
+    return found[:MAX_BADGES], max(0, len(found) - MAX_BADGES)
+
+
+def draw_overview(
+    events: Sequence[Event], runs: Sequence[SourceRun], scale: TimeScale, *, with_npu: bool, name: str, title: str
+) -> Markup:
+    """All events of a window over every source: the whole job, or its traversal phase enlarged."""
+    shown = [e for e in events if scale.shows(e.t0, e.t1)]
+    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs))
+    body = [_draw_sources(lanes[0], runs, scale)] if runs else []
+    incidents, _ = incidents_of(events)
+    body += _draw_lanes(lanes, shown, events, incidents, scale, budget=220, by_direction=False)
+    return _frame(lanes, scale, body, shown, name=name, title=title)
+
+
+@dataclass(frozen=True)
+class Enlarged:
+    """One source's picture, its window, and the events in it."""
+
+    drawing: Markup
+    scale: TimeScale
+    events: Sequence[Event]
+
+
+def draw_source(run: SourceRun, events: Sequence[Event], *, with_npu: bool, name: str, budget: int) -> Enlarged | None:
+    """One source enlarged to the full width; None when the trace has nothing about it."""
+    scale = _window_of(run)
+    if scale is None:
+        return None
+    shown = [e for e in events if e.source in (run.source, None) and scale.shows(e.t0, e.t1)]
+    lanes = lanes_for(with_npu=with_npu, with_sources=False)
+    incidents, _ = incidents_of(shown)
+    body = _draw_lanes(lanes, shown, events, incidents, scale, budget=budget, by_direction=True)
+    title = f"Time line of source {run.source}"
+    return Enlarged(_frame(lanes, scale, body, shown, name=name, title=title), scale, shown)
+
+
+def traversal_window(runs: Sequence[SourceRun]) -> TimeScale | None:
+    """From the first to the last thing that CPU or NPU did for any source, with a small margin."""
+    own = [e for run in runs for e in run.events if e.actor != "coordinator"]
+    if not own:
+        return None
+    start, end = min(e.t0 for e in own), max(e.t1 for e in own)
+    margin = 0.01 * (end - start)
+    return window(max(0.0, start - margin), end + margin)
+
+
+def _window_of(run: SourceRun) -> TimeScale | None:
+    own = [e for e in run.events if e.actor != "coordinator"] or list(run.events)
+    if not own:
+        return None
+    start, end = min(e.t0 for e in own), max(e.t1 for e in own)
+    # The certificate follows the traversal and may take far longer: show that it comes, without shrinking the rest.
+    later = [e.t1 for e in run.events if e.t1 > end]
+    room = 0.15 * (end - start)
+    return window(start, min(max(later), end + room) if later else end)
+
+
+def _draw_lanes(
+    lanes: Sequence[Lane],
+    shown: Sequence[Event],
+    events: Sequence[Event],
+    incidents: Sequence[Incident],
+    scale: TimeScale,
+    *,
+    budget: int,
+    by_direction: bool,
+) -> list[Markup]:
+    place = {lane.actor: lane for lane in lanes}
+    parts = []
+    if "npu" in place:
+        parts.append(_draw_worker_life(place["npu"], events, scale))
+    for actor in ("coordinator", "cpu", "npu"):
+        if actor in place:
+            own = [e for e in shown if e.actor == actor and e.kind not in MOMENTS]
+            blocks = gather(
+                [block_of(e, by_direction=by_direction) for e in own], scale, narrow=NARROWEST, budget=budget
+            )
+            parts += [_draw_block(block, place[actor], scale, pickable=not by_direction) for block in blocks]
+    if "npu" in place:
+        merges = gather_merges(shown, scale, apart=0.8, budget=max(20, budget // 3))
+        parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale))
+    parts.append(_draw_badges(incidents, place, scale))
+    return parts
+
+
+def _extent(t0: float, t1: float, scale: TimeScale) -> tuple[float, float]:
+    """Left edge and width in per cent, at least NARROWEST wide and inside the picture."""
+    left, right = scale.at(t0), scale.at(t1)
+    width = max(right - left, NARROWEST)
+    return min(left, 100 - width), width
+
+
+def _draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool) -> Markup:
+    x, width = _extent(block.t0, block.t1, scale)
+    style = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
+    parts = [el("title", block.tip)]
+    parts.append(el("rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_=style))
+    if block.inner > 0 and block.t1 > block.t0:
+        # When the worker computed within its round is not recorded, only how long: drawn in the middle.
+        inner = width * min(1.0, block.inner / (block.busy or block.t1 - block.t0))
+        left = x + (width - inner) / 2
+        parts.append(
+            el("rect", x=percent(left), y=lane.y + 5, width=percent(inner), height=lane.height - 10, class_="k-compute")
+        )
+    if block.name and width >= LABEL_FROM:
+        longer = f"{block.name} {seconds(block.busy)}"
+        text = longer if fits(longer, width) else block.name
+        parts.append(fitted_text(text, x + width / 2, lane.middle + 4, width, class_=f"t-{block.style}"))
+    return el("g", *parts, class_="m", data_source=block.source if pickable else None)
+
+
+def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Markup:
+    parts = []
+    for number, run in enumerate(runs):
+        if not run.events:
+            continue
+        start, end = min(e.t0 for e in run.events), max(e.t1 for e in run.events)
+        if not scale.shows(start, end):
+            continue
+        x, width = _extent(start, end, scale)
+        tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
+        rect = el(
+            "rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_=f"k-source{number % 2}"
+        )
+        label = (
+            fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
+            if width >= LABEL_FROM
+            else EMPTY
+        )
+        parts.append(el("g", el("title", tip), rect, label, class_="m pick", data_source=run.source))
+    return join(parts)
+
+
+def _lives(events: Sequence[Event], end: float) -> list[tuple[float, float, Event | None]]:
+    """When the worker was up: (from, to, its death or None), one entry per start; a foreign worker may not announce one."""
+    lives: list[tuple[float, float, Event | None]] = []
+    begin: float | None = None
+    for event in (e for e in events if e.actor == "npu"):
+        if event.kind in MOMENTS:
+            death = event if event.kind == "death" else None
+            if begin is not None or death is not None:
+                lives.append((event.t0 if begin is None else begin, event.t0, death))
+            begin = None
+        elif begin is None:
+            begin = event.t0
+    return lives if begin is None else [*lives, (begin, end, None)]
+
+
+def _draw_worker_life(lane: Lane, events: Sequence[Event], scale: TimeScale) -> Markup:
+    """A thin line while the worker is up, and a crossed-out lane once it is dead."""
+    parts = []
+    lives = _lives(events, scale.end)
+    for number, (begin, finish, death) in enumerate(lives):
+        if finish > begin and scale.shows(begin, finish):
+            x, width = _extent(begin, finish, scale)
+            tip = el("title", "The worker is up; where no round is drawn it is idle")
+            line = el("rect", x=percent(x), y=lane.middle - 1.5, width=percent(width), height=3, class_="k-alive")
+            parts.append(el("g", tip, line, class_="m"))
+        if death is not None:
+            until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
+            if until > scale.start and scale.shows(finish, until):
+                parts.append(_draw_death(lane, death, until, scale))
+    own = [e for e in events if e.actor == "npu"]
+    if lives and not any(e.kind in ("round", "death") for e in own):
+        left = scale.at(max((e.t1 for e in own if e.kind == "start"), default=scale.start))
+        right = scale.at(lives[-1][1])
+        parts.append(fitted_text("no round exchanged", (left + right) / 2, lane.y + 9, right - left, class_="t-muted"))
+    return join(parts)
+
+
+def _draw_death(lane: Lane, death: Event, until: float, scale: TimeScale) -> Markup:
+    x, width = _extent(death.t0, until, scale)
+    cause = death.text("cause") or "cause unknown"
+    tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
+    rect = el("rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_="k-dead")
+    label = fitted_text(
+        f"dead: {cause}", x, lane.middle + 4, max(0.0, width - 1), class_="t-dead", anchor="start", dx=14, cut=True
+    )
+    return el("g", tip, rect, label, class_="m")
+
+
+def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale) -> Markup:
+    """Arrows from the NPU's lane up to the CPU's, each with the number of values adopted."""
+    parts = []
+    positions = [scale.at(merge.t) for merge in merges]
+    top, length = cpu.y + cpu.height + 2, npu.y - cpu.y - cpu.height - 4
+    for i, (merge, x) in enumerate(zip(merges, positions, strict=True)):
+        following = positions[i + 1] if i + 1 < len(positions) else 100.0
+        shape = el(
+            "path", d=f"M0 0l5 9h-4v{length - 9}h-2v-{length - 9}h-4z", class_="gift" if merge.adopted else "gift none"
+        )
+        arrow = el("svg", shape, x=percent(x), y=top, class_="at")
+        if i + 1 == len(positions) and x > 93:
+            # No room at the right edge: the last label shares the gap before its arrow with the label of the one before.
+            room, side, dx = (x - (positions[i - 1] if i else 0.0)) / 2, "end", -7
+        else:
+            crowded = i + 2 == len(positions) and following > 93
+            room, side, dx = (following - x) / (2 if crowded else 1), "start", 7
+        label = fitted_text(merge.label, x, top + length / 2 + 9, room, class_="t-gift", anchor=side, dx=dx)
+        parts.append(el("g", el("title", merge.tip), arrow, label, class_="m"))
+    return join(parts)
+
+
+def _draw_badges(incidents: Sequence[Incident], place: dict[str, Lane], scale: TimeScale) -> Markup:
+    parts = []
+    for incident in incidents:
+        lane = place.get(incident.event.actor)
+        if lane is None or not scale.start <= incident.event.t0 <= scale.end:
+            continue
+        mark = join(
+            [
+                el("title", incident.text),
+                el("circle", r=8, class_="badge"),
+                el("text", incident.number, y=4, class_="t-badge"),
+            ]
+        )
+        x = min(99.0, max(1.0, scale.at(incident.event.t0)))
+        parts.append(el("svg", el("g", mark, class_="m"), x=percent(x), y=lane.y, class_="at"))
+    return join(parts)
+
+
+def _frame(
+    lanes: Sequence[Lane], scale: TimeScale, body: Sequence[Markup], events: Sequence[Event], *, name: str, title: str
+) -> Markup:
+    """The lanes' names at the left, the picture with its axis at the right, in a box that scrolls when zoomed."""
+    height = lanes[-1].y + lanes[-1].height + 8
+    names = [el("text", lane.title, x=0, y=lane.middle + 4, class_="lane") for lane in lanes]
+    bands = [el("rect", x=0, y=lane.y, width="100%", height=lane.height, class_="band") for lane in lanes]
+    drawing = el(
+        "svg",
+        el("title", title, id=f"{name}-t"),
+        el("desc", _describe(events, scale), id=f"{name}-d"),
+        join(bands),
+        el("g", _draw_axis(scale, height), class_="axis"),
+        join(body),
+        class_="plot",
+        height=height,
+        width="100%",
+        role="img",
+        aria_labelledby=f"{name}-t {name}-d",
+        data_span=f"{scale.span:.9g}",
+    )
+    labels = el("svg", *names, class_="names", width=96, height=height, aria_hidden="true")
+    return el("div", labels, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
+
+
+def _draw_axis(scale: TimeScale, height: int) -> Markup:
+    parts = []
+    for tick in scale.ticks():
+        x = 100 * tick / scale.span
+        parts.append(el("line", x1=percent(x), x2=percent(x), y1=18, y2=height, class_="grid"))
+        anchor = "start" if x < 2 else "end" if x > 97 else None
+        parts.append(el("text", units.tick(tick), x=percent(x), y=12, class_="tick", text_anchor=anchor))
+    return join(parts)
+
+
+def _describe(events: Sequence[Event], scale: TimeScale) -> str:
+    """The picture in words, for those who do not see it."""
+    busy = {actor: sum(e.duration for e in events if e.actor == actor) for actor in ("coordinator", "cpu", "npu")}
+    waits = sum(e.duration for e in events if e.kind == "wait")
+    merges = [e for e in events if e.kind == "merge"]
+    sentences = [
+        f"{seconds(scale.span)} from {seconds(scale.start)} into the job.",
+        f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)} and waiting {seconds(waits)}, "
+        f"NPU worker starting or in rounds {seconds(busy['npu'])}.",
+        f"{plural(len(merges), 'merge')}, {plural(sum(e.count('adopted') for e in merges), 'value')} adopted.",
+    ]
+    return " ".join([*sentences, *(incident.text for incident in incidents_of(events)[0])])

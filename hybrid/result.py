@@ -1,0 +1,114 @@
+"""The result folder: arrays in the user's ids, summary, trace, effective configuration, log, report.
+
+Invariant: the folder appears under its name complete or not at all; until then everything is in a hidden folder beside
+it, which is removed if the job fails. An older Tandem result of the same name is replaced, anything else is refused.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybrid.errors import EnvironmentProblem
+
+LDBC_UNREACHED = np.iinfo(np.int64).max
+FORMAT_MARK = "tandem-result"
+FORMAT_VERSION = 1
+
+
+class ResultFolder:
+    """A folder in the making; ``commit`` or ``discard`` ends it."""
+
+    def __init__(self, output: str | None, algorithm: str) -> None:
+        self.final = Path(output) if output else _fresh_name(algorithm)
+        _refuse_foreign(self.final)
+        self.path = self.final.parent / f".{self.final.name}.{os.getpid()}.partial"
+        try:
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"cannot make the result folder: {error.strerror}",
+                path=self.path,
+                fix="choose another with --output DIR",
+            ) from error
+
+    def write_arrays(self, vertex: np.ndarray, level: np.ndarray, parent: np.ndarray) -> None:
+        """vertex[i], level[..., i] and parent[..., i] belong together."""
+        for name, array in (("vertex", vertex), ("level", level), ("parent", parent)):
+            np.save(self.path / f"{name}.npy", array)
+
+    def write_forms(
+        self, forms: tuple[str, ...], vertex: np.ndarray, runs: list[tuple[int, np.ndarray, np.ndarray]]
+    ) -> None:
+        """Text and LDBC forms on request: one file per source, named after it when there are several."""
+        for source, level, parent in runs:
+            suffix = f"-{source}" if len(runs) > 1 else ""
+            if "text" in forms:
+                table = np.column_stack((vertex, level, parent))
+                np.savetxt(self.path / f"result{suffix}.txt", table, fmt="%d", header="vertex level parent")
+            if "ldbc" in forms:
+                values = np.where(level < 0, LDBC_UNREACHED, level)
+                np.savetxt(self.path / f"ldbc{suffix}.txt", np.column_stack((vertex, values)), fmt="%d")
+
+    def write_text(self, name: str, text: str) -> None:
+        (self.path / name).write_text(text, encoding="utf-8")
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        marked = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **summary}
+        self.write_text("summary.json", json.dumps(marked, indent=2, default=lambda number: number.item()) + "\n")
+
+    def commit(self) -> Path:
+        """Put the finished folder under its name."""
+        old = None
+        if self.final.exists():
+            old = self.path.with_suffix(".old")
+            self.final.rename(old)
+        self.path.rename(self.final)
+        if old is not None:
+            shutil.rmtree(old)
+        return self.final
+
+    def discard(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The summary of a finished result folder."""
+    try:
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(
+            "not a Tandem result folder", path=folder, fix="name a folder that `run` has written"
+        ) from error
+    if not isinstance(summary, dict) or summary.get("format") != FORMAT_MARK:
+        raise EnvironmentProblem("not a Tandem result folder", path=folder, fix="name a folder that `run` has written")
+    return summary
+
+
+def _fresh_name(algorithm: str) -> Path:
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    for attempt in range(1000):
+        candidate = Path("results") / f"{algorithm}-{stamp}{f'-{attempt}' if attempt else ''}"
+        if not candidate.exists():
+            return candidate
+    raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    elif folder.exists():
+        try:
+            read_summary(folder)
+        except EnvironmentProblem:
+            raise EnvironmentProblem(
+                "the output exists and is not a Tandem result; nothing was touched",
+                path=folder,
+                fix="choose another name with --output DIR",
+            ) from None

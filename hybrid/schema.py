@@ -1,0 +1,132 @@
+"""The configuration's keys: name, type, default, range and meaning, each in one place.
+
+The defaults are the default job; configs/cluster.yaml spells them out (a test proves that they agree). Everything is
+frozen: a job's configuration never changes under it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def key(
+    default: Any,
+    doc: str,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    also: tuple[object, ...] = (),
+) -> Any:
+    """A configuration value: its meaning, and what it may be. ``also`` lists values allowed besides its type."""
+    metadata = {"doc": doc, "choices": choices, "minimum": minimum, "maximum": maximum, "also": also}
+    return field(default=default, metadata=metadata)
+
+
+def section(kind: type) -> Any:
+    """A nested group of keys."""
+    return field(default_factory=kind)
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    kind: str = key("kronecker", "which graph to generate", choices=("kronecker", "uniform", "grid"))
+    scale: int = key(16, "log2 of the number of vertices (kronecker, uniform)", minimum=0, maximum=30)
+    edge_factor: int = key(16, "edges per vertex (kronecker, uniform)", minimum=1, maximum=1024)
+    seed: int = key(1, "the same seed gives the same graph on every machine", minimum=0)
+    a: float = key(0.57, "Kronecker initiator, upper left (Graph500: 0.57)", minimum=0, maximum=1)
+    b: float = key(0.19, "Kronecker initiator, upper right (Graph500: 0.19)", minimum=0, maximum=1)
+    c: float = key(0.19, "Kronecker initiator, lower left (Graph500: 0.19)", minimum=0, maximum=1)
+    rows: int = key(256, "rows of the grid", minimum=1)
+    cols: int = key(256, "columns of the grid", minimum=1)
+
+
+@dataclass(frozen=True)
+class GraphConfig:
+    path: str | None = key(None, "graph file in any known format, or a stored graph; null = generate one")
+    format: str = key("auto", "how to read the file; auto = look at its content (docs/formats.md lists the names)")
+    directed: bool | str = key("auto", "true, false, or auto = what the file says, else directed", also=("auto",))
+    self_loops: str = key("drop", "edges from a vertex to itself", choices=("drop", "keep"))
+    duplicates: str = key("drop", "repeated edges (the smallest weight stays)", choices=("drop", "keep"))
+    cache: bool = key(True, "keep the built graph, so that the next run opens it in milliseconds")
+    cache_dir: str | None = key(None, "where built graphs are kept; null = $TANDEM_CACHE, else ~/.cache/tandem")
+    generator: GeneratorConfig = section(GeneratorConfig)
+
+
+@dataclass(frozen=True)
+class CoreConfig:
+    select: str = key("auto", "how the dense core is chosen", choices=("auto", "threshold", "quantile", "size"))
+    threshold: int = key(256, "select: threshold - vertices of at least this degree", minimum=1)
+    quantile: float = key(
+        0.99, "select: quantile - vertices above this share of the degree order", minimum=0, maximum=1
+    )
+    size: int = key(1024, "select: size - the k vertices of highest degree", minimum=0)
+    max_bytes: int = key(4 << 20, "the core's matrix (4 bytes per pair) never takes more than this", minimum=4)
+    min_density: float = key(
+        0.02, "select: auto - halve the core until it is at least this dense", minimum=0, maximum=1
+    )
+
+
+@dataclass(frozen=True)
+class NpuConfig:
+    mode: str = key(
+        "share",
+        "off = CPU only; race = the worker helps if it is in time; share = core edges are the worker's; auto = decide",
+        choices=("off", "race", "share", "auto"),
+    )
+    device: str = key("auto", "auto = Ascend if present, else MindSpore on the CPU", choices=("auto", "ascend", "cpu"))
+    device_id: int = key(0, "which Ascend device", minimum=0)
+    worker: str = key("launch", "launch = start one; external = one is started by hand", choices=("launch", "external"))
+    keep_worker: bool = key(False, "worker: external - leave it running after the job (no stop.flag)")
+    threads: int = key(1, "CPU threads of a worker without an NPU, so that it does not starve the engine", minimum=1)
+    start_timeout_s: float = key(60.0, "share: wait this long for a worker that is still starting", minimum=0)
+    round_timeout_s: float = key(10.0, "a round that takes longer ends the worker's part", minimum=0.001)
+    stop_grace_s: float = key(3.0, "stop.flag, this long, then SIGTERM, this long, then SIGKILL", minimum=0)
+
+
+@dataclass(frozen=True)
+class ExchangeConfig:
+    dir: str | None = key(
+        None, "directory shared with the worker; null = a fresh one in memory or in the temp directory"
+    )
+    format: str = key("text", "text = the interoperable files; binary = the .npy twin", choices=("text", "binary"))
+    watch: str = key("auto", "how answers are noticed; poll for NFS", choices=("auto", "events", "poll"))
+    poll_interval_s: float = key(0.002, "interval of watch: poll", minimum=0.0001, maximum=10)
+    max_bytes: int = key(256 << 20, "an answer larger than this is refused unread", minimum=1024)
+    keep: bool = key(False, "leave the rounds' files there afterwards")
+
+
+@dataclass(frozen=True)
+class ResultConfig:
+    forms: tuple[str, ...] = key((), "further forms beside .npy: text, ldbc", choices=("text", "ldbc"))
+    report: bool = key(True, "write report.html")
+
+
+@dataclass(frozen=True)
+class CompareConfig:
+    enabled: bool = key(True, "measure CPU-only beside hybrid and give a verdict (not in mode off)")
+    repeats: int = key(3, "times each source is measured each way; the best counts", minimum=1, maximum=100)
+
+
+@dataclass(frozen=True)
+class Config:
+    graph: GraphConfig = section(GraphConfig)
+    source: int | str | tuple[int, ...] = key(
+        "random:8", "start vertex (your id), a list of them, or random:N = N different vertices that have an edge"
+    )
+    source_seed: int = key(1, "seed of source: random:N", minimum=0)
+    algorithm: str = key("bfs", "what to compute", choices=("bfs",))
+    engine: str = key(
+        "async",
+        "async = asynchronous vertex-centric; level = level-synchronous, direction-optimised",
+        choices=("async", "level"),
+    )
+    ranks: int = key(1, "MPI ranks (this version runs on one)", minimum=1)
+    threads: int | str = key("auto", "CPU threads; auto = all that the process may use", minimum=1, also=("auto",))
+    core: CoreConfig = section(CoreConfig)
+    npu: NpuConfig = section(NpuConfig)
+    exchange: ExchangeConfig = section(ExchangeConfig)
+    compare: CompareConfig = section(CompareConfig)
+    output: str | None = key(None, "result folder; null = a fresh one under results/")
+    result: ResultConfig = section(ResultConfig)

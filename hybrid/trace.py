@@ -1,0 +1,49 @@
+"""The per-step record of a job: who did what when. Owns the job's clock; times are seconds since the job began."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Event = dict[str, Any]
+
+
+class Trace:
+    """Events in the order they ended. Actors: coordinator, cpu, npu."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self.events: list[Event] = []
+        self.source: int | None = None  # the user's id of the vertex now being traversed from
+
+    def now(self) -> float:
+        return time.perf_counter() - self._began
+
+    def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
+        """Record something that began at ``t0`` and ended at ``t1`` (default: now)."""
+        end = self.now() if t1 is None else t1
+        event = {"t0": t0, "t1": end, "actor": actor, "kind": kind, "source": self.source, **facts}
+        self.events.append(event)
+        return event
+
+    @contextmanager
+    def span(self, actor: str, kind: str, **facts: Any) -> Iterator[Event]:
+        """Record the time of the block; facts learned inside may be put into the yielded dict."""
+        learned: Event = dict(facts)
+        t0 = self.now()
+        try:
+            yield learned
+        finally:
+            self.add(actor, kind, t0, **learned)
+
+    def to_jsonl(self) -> str:
+        return "".join(json.dumps(event, default=_plain_number) + "\n" for event in self.events)
+
+
+def _plain_number(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"not JSON: {type(value).__name__}")

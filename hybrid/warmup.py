@@ -1,0 +1,67 @@
+"""Compile (or load from numba's cache) just the kernels that a job will use, before its clock of traversals starts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from cpu_engine.algorithms.bfs_async import AsyncBfs
+from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.certificate import certify
+from cpu_engine.algorithms.traversal import CoreSplit, Traversal
+from cpu_engine.graph.graph import Graph
+from hybrid.terminal import note
+
+_ENGINES = {"async": AsyncBfs, "level": LevelBfs}
+_SLOW_S = 1.0
+
+
+def make_engine(name: str, split: CoreSplit) -> Traversal:
+    """The configured engine on this graph."""
+    return _ENGINES[name](split)
+
+
+@contextmanager
+def say_if_slow(text: str) -> Iterator[None]:
+    """Tell what is going on if the block takes over a second."""
+    timer = threading.Timer(_SLOW_S, note, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def warm_up(engine_name: str) -> None:
+    """Run the engine, the core split and the certificate on a graph of 40 vertices."""
+    with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
+        graph = _star_with_tail(40)
+        engine = make_engine(engine_name, CoreSplit(graph, 2))
+        engine.start(graph.n - 1, withhold_core=True)
+        while engine.can_step():
+            engine.step()
+            engine.adopt(engine.core_values())
+            engine.settle()
+        engine.take_core_back()
+        while engine.can_step():
+            engine.step()
+            engine.settle()
+        level, parent = engine.finish()
+        certify(graph, level, parent, graph.n - 1)
+
+
+def _star_with_tail(n: int) -> Graph:
+    """A hub with n - 2 leaves, one of which has a leaf of its own: thin and thick levels, so push and pull both run."""
+    pairs = [(0, v) for v in range(1, n - 1)] + [(1, n - 1)]
+    both = np.array(pairs + [(v, u) for u, v in pairs], np.int32)
+    both = both[np.lexsort((both[:, 1], both[:, 0]))]
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(both[:, 0], minlength=n), out=offsets[1:])
+    targets = np.ascontiguousarray(both[:, 1])
+    ids = np.arange(n, dtype=np.int32)
+    return Graph(n, targets.size, False, offsets, targets, offsets, targets, None, ids.astype(np.int64), ids, ids)

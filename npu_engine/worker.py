@@ -1,0 +1,235 @@
+"""The service loop: look at the exchange directory, serve what is announced, round after round.
+
+``WorkerProtocol`` decides, ``WorkerMailbox`` reads and writes, ``CoreProgram`` computes; this module carries the
+actions out and feeds the outcome back. Invariant: no content of a round ends the worker. A round that cannot be served
+is left without an answer, with its reason in the log and in worker.json, and the worker goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exchange import protocol
+from exchange.errors import ExchangeError, RoundGone
+from exchange.mailbox import CoreIdentity, WorkerMailbox
+from exchange.watch import Watcher
+from npu_engine.program import Answer, CoreProgram, IntArray, Interrupted, ProgramError
+
+LONGEST_WAIT_S = 0.2
+# After the directory itself could not be read: long enough not to fill the log's disk, short enough to recover soon.
+TROUBLE_WAIT_S = 0.5
+
+
+@dataclass
+class _Round:
+    """What is known of the round in work."""
+
+    pairs: IntArray = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    core_size: int = 0
+    answer: Answer | None = None
+    read_s: float = 0.0
+    compute_s: float = 0.0
+    write_s: float = 0.0
+
+
+class Worker:
+    """Serves one exchange directory with one program until it is told to stop."""
+
+    def __init__(
+        self,
+        mailbox: WorkerMailbox,
+        watcher: Watcher,
+        program: CoreProgram,
+        *,
+        device: str,
+        log: logging.Logger,
+        stop_reason: Callable[[], str | None] = lambda: None,
+        parent: int | None = None,
+        once: bool = False,
+    ) -> None:
+        self._mailbox, self._watcher, self._program = mailbox, watcher, program
+        self._device, self._log, self._stop_reason = device, log, stop_reason
+        self._parent, self._once = parent, once
+        self._protocol = protocol.WorkerProtocol()
+        self._round = _Round()
+        self._resident: CoreIdentity | None = None
+        self._trouble = ""
+        self._running = True
+        self.answered = 0
+
+    def serve(self) -> str:
+        """Serve until stop.flag, a signal or the end of the parent; returns which of them it was."""
+        while True:
+            try:
+                reason = self._why_stop()
+                if reason is None:
+                    for round_id in self._mailbox.pending_rounds():
+                        self._feed(protocol.RoundSeen(round_id))
+                self._trouble = ""
+            except ExchangeError as error:
+                self._report_trouble(str(error))
+                continue
+            if reason is None and not self._running:
+                # Interrupted in the middle of a round: whatever stopped it is there to be found now.
+                reason = self._why_stop() or "asked to stop"
+            if reason is None and self._once and self.answered:
+                reason = "one round was answered (--once)"
+            if reason is not None:
+                self._feed(protocol.StopSeen())
+                return reason
+            self._watcher.wait(LONGEST_WAIT_S)
+
+    def _why_stop(self) -> str | None:
+        signalled = self._stop_reason()
+        if signalled is not None:
+            return signalled
+        if self._parent is not None and os.getppid() != self._parent:
+            return "the coordinator's process is gone"
+        return "stop.flag, or the exchange directory is gone" if self._mailbox.stop_requested() else None
+
+    def _report_trouble(self, reason: str) -> None:
+        """The directory cannot be read at the moment (full disk, network): say so once, and try again."""
+        if reason != self._trouble:
+            self._log.warning("cannot look at the exchange directory, trying again: %s", reason)
+            self._trouble = reason
+        time.sleep(TROUBLE_WAIT_S)
+
+    def _feed(self, event: protocol.WorkerEvent) -> None:
+        """Give the protocol an event and carry out all that follows from it."""
+        actions = deque(self._protocol.handle(event))
+        while actions and self._running:
+            outcome = self._carry_out(actions.popleft())
+            if outcome is not None:
+                actions.extend(self._protocol.handle(outcome))
+
+    def _carry_out(self, action: protocol.WorkerAction) -> protocol.WorkerEvent | None:
+        match action:
+            case protocol.LoadRound(round_id):
+                return self._attempt(round_id, self._load, protocol.Loaded(round_id), protocol.LoadFailed)
+            case protocol.Compute(round_id):
+                return self._attempt(round_id, self._compute, protocol.Computed(round_id), protocol.ComputeFailed)
+            case protocol.WriteData(round_id):
+                return self._attempt(round_id, self._write, protocol.DataWritten(round_id), protocol.WriteFailed)
+            case protocol.CreateOk(round_id):
+                self._create_ok(round_id)
+            case protocol.SkipRound(round_id, reason):
+                self._skip(round_id, reason)
+            case protocol.Exit():
+                self._running = False
+        return None
+
+    def _attempt(
+        self,
+        round_id: str,
+        work: Callable[[str], None],
+        done: protocol.WorkerEvent,
+        failed: Callable[[str, str], protocol.WorkerEvent],
+    ) -> protocol.WorkerEvent:
+        try:
+            work(round_id)
+            return done
+        except (RoundGone, Interrupted):
+            return protocol.RoundAbandoned(round_id) if self._why_stop() is None else protocol.StopSeen()
+        except (ExchangeError, ProgramError) as error:
+            return failed(round_id, str(error))
+        except Exception as error:
+            # Whatever MindSpore or numpy raise: the round is lost, not the worker.
+            self._log.exception("unexpected failure in %s", round_id)
+            self._resident = None  # the core may be half placed
+            return failed(round_id, f"{type(error).__name__}: {error}")
+
+    def _load(self, round_id: str) -> None:
+        began = time.perf_counter()
+        self._round = _Round()
+        if self._mailbox.core_identity(round_id) != self._resident:
+            self._load_core(round_id)
+        pairs, header = self._mailbox.load_values(round_id)
+        named = self._program.count_vertices(pairs)
+        self._round.pairs = pairs
+        self._round.core_size = _declared_size(header.get("core"), named)
+        self._round.read_s = time.perf_counter() - began
+
+    def _load_core(self, round_id: str) -> None:
+        began = time.perf_counter()
+        self._resident = None
+        edges, identity = self._mailbox.load_core(round_id)
+        parsed = time.perf_counter()
+        self._program.load(edges)
+        self._resident = identity
+        self._log.info(
+            "core of %s: %d vertices with edges, %d edges, read in %.1f ms, on the device in %.1f ms",
+            round_id,
+            len(self._program.vertices),
+            self._program.edges,
+            1e3 * (parsed - began),
+            1e3 * (time.perf_counter() - parsed),
+        )
+
+    def _compute(self, round_id: str) -> None:
+        def keep_going() -> bool:
+            return self._why_stop() is None and not self._mailbox.round_abandoned(round_id)
+
+        began = time.perf_counter()
+        self._round.answer = self._program.run(self._round.pairs, keep_going)
+        self._round.compute_s = time.perf_counter() - began
+
+    def _write(self, round_id: str) -> None:
+        answer = self._round.answer
+        assert answer is not None  # the protocol asks for it only after Computed
+        began = time.perf_counter()
+        facts: dict[str, str | int | float] = {
+            "device": self._device,
+            "iterations": answer.iterations,
+            "read_s": f"{self._round.read_s:.6f}",
+            "compute_s": f"{self._round.compute_s:.6f}",
+        }
+        self._mailbox.write_data(round_id, answer.pairs, facts)
+        self._round.write_s = time.perf_counter() - began
+
+    def _create_ok(self, round_id: str) -> None:
+        try:
+            self._mailbox.create_ok(round_id)
+        except ExchangeError as error:
+            self._skip(round_id, f"the answer is written, its flag is not: {error}")
+            return
+        self.answered += 1
+        done, answer = self._round, self._round.answer
+        self._log.info(
+            "%s: core %d, %d edges, %d values in, %d out, %d iterations, read %.1f compute %.1f write %.1f ms",
+            round_id,
+            done.core_size,
+            self._program.edges,
+            len(done.pairs),
+            len(answer.pairs) if answer else 0,
+            answer.iterations if answer else 0,
+            1e3 * done.read_s,
+            1e3 * done.compute_s,
+            1e3 * done.write_s,
+        )
+
+    def _skip(self, round_id: str, reason: str) -> None:
+        self._log.warning("%s: skipped: %s", round_id, reason)
+        try:
+            self._mailbox.announce(skipped_round=round_id, skipped_reason=reason)
+        except ExchangeError as error:
+            self._log.warning("worker.json could not be written: %s", error)
+
+
+def _declared_size(declared: str | None, named: int) -> int:
+    """The core's size as the coordinator tells it (`# core k`), which no round may exceed."""
+    if declared is None:
+        return named
+    if not declared.isascii() or not declared.isdecimal():
+        raise ProgramError(f"the line `# core {declared}` does not hold a number")
+    if named > int(declared):
+        raise ProgramError(
+            f"core and values name {named} vertices, but the core has {declared}: an unknown vertex is among them"
+        )
+    return int(declared)

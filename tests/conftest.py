@@ -1,0 +1,67 @@
+"""Shared fixtures: the project's folders, and a guard that fails a test which leaves processes or threads behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def project_root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"the real graphs are not here: {SHARED_DATA.name} is missing beside the project")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Built graphs of the tests go into a folder of their own."""
+    folder = tmp_path_factory.mktemp("cache")
+    before = os.environ.get("TANDEM_CACHE")
+    os.environ["TANDEM_CACHE"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["TANDEM_CACHE"]
+    else:
+        os.environ["TANDEM_CACHE"] = before
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """No child process and no extra thread may outlive a test."""
+    threads = set(threading.enumerate())
+    me = psutil.Process()
+    children = {child.pid for child in me.children(recursive=True)}
+    yield
+    deadline = time.monotonic() + 5
+    while True:
+        left = [child for child in me.children(recursive=True) if child.pid not in children and is_alive(child)]
+        strays = [thread for thread in threading.enumerate() if thread not in threads and not thread.daemon]
+        if not left and not strays:
+            return
+        if time.monotonic() > deadline:
+            for child in left:
+                child.kill()
+            pytest.fail(f"left behind: processes {[child.pid for child in left]}, threads {strays}")
+        time.sleep(0.02)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

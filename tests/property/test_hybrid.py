@@ -1,0 +1,106 @@
+"""Whatever the graph, the core, the moment of delivery and the worker's honesty: levels equal the naive reference."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu_engine.algorithms.bfs_async import AsyncBfs
+from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.graph import Graph
+from hybrid.certify import prove_or_repair
+from hybrid.trace import Trace
+from hybrid.traverse import Traversed, traverse_alone, traverse_together
+from tests import naive
+from tests.partners import ScriptedPartner, closing_word
+
+ENGINES = {"async": lambda split: AsyncBfs(split, quantum_edges=3), "level": LevelBfs}
+Pairs = list[tuple[int, int]]
+
+graphs = st.integers(2, 24).flatmap(
+    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
+)
+
+
+def built(pairs: Pairs, directed: bool) -> Graph:
+    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    return build_graph(EdgeList(src, dst), directed=directed)
+
+
+def inner_pairs(graph: Graph) -> Pairs:
+    """The graph's arcs in internal ids."""
+    return [(u, int(v)) for u in range(graph.n) for v in graph.out_targets[graph.out_offsets[u] : graph.out_offsets[u + 1]]]
+
+
+def check(graph: Graph, pairs: Pairs, directed: bool, root: int, found: Traversed) -> None:
+    user = [int(one) for one in graph.user_ids[graph.user_position]]
+    expected = naive.bfs_levels(pairs, directed, user[root])
+    level = {user[v]: int(found.level[v]) for v in range(graph.n) if found.level[v] >= 0}
+    parent = {user[v]: user[found.parent[v]] for v in range(graph.n) if found.parent[v] >= 0}
+    assert level == expected
+    assert naive.is_bfs_tree(pairs, directed, user[root], level, parent)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_cpu_alone_is_exact(engine: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    root = data.draw(st.integers(0, graph.n - 1))
+    found = traverse_alone(ENGINES[engine](CoreSplit(graph)), root)
+    assert prove_or_repair(graph, found, root, 0, Trace()) == 0
+    check(graph, pairs, directed, root, found)
+
+
+@pytest.mark.parametrize("mode", ["race", "share"])
+@pytest.mark.parametrize("engine", ENGINES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_honest_partner_at_any_moment(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    k = data.draw(st.integers(0, graph.n), label="core size")
+    root = data.draw(st.integers(0, graph.n - 1), label="root")
+    delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
+    lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
+    core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
+    partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime)
+    found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
+    assert prove_or_repair(graph, found, root, k, Trace()) == 0, "an honest worker never needs repair, dead or alive"
+    assert found.npu.values_rejected == 0
+    assert not partner.busy
+    check(graph, pairs, directed, root, found)
+
+
+@pytest.mark.parametrize("mode", ["race", "share"])
+@pytest.mark.parametrize("engine", ENGINES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_garbage_changes_nothing(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    """Values too small, missing, or just sent back: what passes the reader's checks is undone by the certificate."""
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    k = data.draw(st.integers(1, graph.n), label="core size")
+    root = data.draw(st.integers(0, graph.n - 1), label="root")
+    delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
+
+    def lie(values: np.ndarray) -> np.ndarray:
+        invented = np.array(data.draw(st.lists(st.integers(-1, graph.n), min_size=k, max_size=k)), np.int32)
+        both = (values >= 0) & (invented > values)  # a larger value than the one sent is refused by the reader
+        return np.where(both | ((values >= 0) & (invented < 0)), values, invented).astype(np.int32)
+
+    partner = ScriptedPartner(lie, itertools.cycle(delays))
+    found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
+    prove_or_repair(graph, found, root, k, Trace())
+    check(graph, pairs, directed, root, found)
