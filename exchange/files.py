@@ -237,18 +237,25 @@ def remove_file(path: Path, *, disk: Disk = DISK) -> None:
 
 
 def remove_tree(path: Path, *, disk: Disk = DISK) -> None:
-    """Remove a directory and what is in it, even while someone still adds a file to it."""
+    """Remove a directory and what is in it; it disappears at once, whatever fails afterwards.
+
+    It is first renamed to a hidden name: a round taken apart file by file would, for a moment, look like another one.
+    """
+    hidden = path.parent / layout.removed_name(path.name, secrets.token_hex(4))
+    try:
+        disk.replace(path, hidden)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise disk_error(error, path, "remove the directory") from error
     for attempt in range(3):
         try:
-            _remove_tree(path, disk)
+            _remove_tree(hidden, disk)
             return
-        except FileNotFoundError:
-            if attempt == 2:
-                return
         except OSError as error:
-            # A worker may put its answer into a round that is being removed: then the directory is not empty yet.
-            if attempt == 2 or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise disk_error(error, path, "remove the directory") from error
+            # A worker that works inside the directory may still add a file: then it is not empty yet.
+            if attempt == 2 or error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise disk_error(error, hidden, "remove the directory") from error
 
 
 def _remove_tree(path: Path, disk: Disk) -> None:

@@ -77,5 +77,13 @@ def core_name(core: int, token: str) -> str:
     return f"{CORE_PREFIX}{token}-{core:04d}"
 
 
-def is_core_of(name: str, token: str) -> bool:
-    return name.startswith(f"{CORE_PREFIX}{token}-")
+def removed_name(name: str, salt: str) -> str:
+    """What a directory is called while it is being removed: hidden, unique, and still telling whose it was."""
+    return f"{TEMPORARY_PREFIX}{name}.{salt}.removed"
+
+
+def belongs_to(name: str, token: str) -> bool:
+    """Whether a directory is a round or a core of the job ``token``, also one that is being removed."""
+    visible = name.removeprefix(TEMPORARY_PREFIX).partition(".")[0]
+    parts = parse_round_id(visible)
+    return visible.startswith(f"{CORE_PREFIX}{token}-") if parts is None else parts.token == token

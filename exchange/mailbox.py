@@ -116,8 +116,7 @@ class CoordinatorMailbox:
                 names = []
                 problems.append(str(error))
             for name in names:
-                parts = layout.parse_round_id(name)
-                if (parts is not None and parts.token == self.token) or layout.is_core_of(name, self.token):
+                if layout.belongs_to(name, self.token):
                     try:
                         files.remove_tree(self.directory / name, disk=self._disk)
                     except ExchangeError as error:

@@ -38,7 +38,12 @@ def load_config(path: str | Path | None, overrides: list[str] | tuple[str, ...] 
     for override in overrides:
         name, value = _split_override(override)
         written.update(_flatten(name, value, Place("--set")))
-    return _build(Config, "", written)
+    config: Config = _build(Config, "", written)
+    chosen = [name for name in ("threshold", "quantile", "size") if getattr(config.core, name) is not None]
+    if len(chosen) > 1:
+        named = " and ".join(f"core.{name}" for name in chosen)
+        raise ConfigError(f"{named} are given, which is one rule too many", path=path, fix="set all but one to null")
+    return config
 
 
 def dump_config(config: Config) -> str:
@@ -250,3 +255,28 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     return list(value) if isinstance(value, tuple) else value
+
+
+def configuration_page() -> str:
+    """docs/configuration.md: every key, made from the schema."""
+    lines = [
+        "# Configuration",
+        "",
+        "Made from the schema by `python -m hybrid.config > docs/configuration.md`; do not edit by hand.",
+        "",
+        "A configuration is a YAML file; `configs/cluster.yaml` holds every key with its default. On the command line,",
+        "`--set key=value` changes one key and wins over the file; the value is read as YAML (`--set source=[1,2]`). An",
+        "unknown key is an error that names the nearest one. The effective configuration is saved with every result as",
+        "`config.yaml` and can be run again.",
+        "",
+        "| key | value | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, words, default, doc in describe_keys():
+        shown = yaml.safe_dump(_plain(default), default_flow_style=True).splitlines()[0]
+        lines.append(f"| `{name}` | {words.replace('|', 'or')} | `{shown}` | {doc.replace('|', 'or')} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(configuration_page(), end="")

@@ -55,7 +55,7 @@ class NpuPartner:
         self._sent = np.empty(0, np.int32)
         self._answer: Answer | None = None
         self._started_at = 0.0
-        self._ready = False
+        self._opened = self._ready = False
         self.device = "unknown"
         self.start_seconds: float | None = None
         self.failure = ""
@@ -63,13 +63,10 @@ class NpuPartner:
     # ------------------------------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Take the directory and start the worker, which loads while the caller goes on."""
-        try:
-            self._mailbox.open()
-            self._watcher.start()
-        except BaseException:
-            self._release()
-            raise
+        """Take the directory and start the worker, which loads while the caller goes on. ``close`` undoes it."""
+        self._mailbox.open()
+        self._opened = True
+        self._watcher.start()
         self._started_at = self._trace.now()
         if self._supervisor is not None:
             self._supervisor.start()
@@ -84,7 +81,16 @@ class NpuPartner:
             self._act(messages.WorkerDied(f"the core could not be written: {error}"))
 
     def close(self) -> None:
-        """End the partnership: stop.flag, worker gone, directory clean."""
+        """End the partnership: stop.flag, worker gone, directory clean. Right at any point after the constructor."""
+        if self._opened:  # else the directory is another job's: not a file of it is touched
+            self._stop_worker()
+        self._watcher.stop()
+        for problem in self._mailbox.cleanup(keep=self._config.exchange.keep):
+            _log.warning("cleaning up: %s", problem)
+        if self._made_directory and not self._config.exchange.keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _stop_worker(self) -> None:
         t0 = self._trace.now()
         self._look_for_worker_facts()
         if self._config.npu.worker == "external" and self._config.npu.keep_worker:
@@ -97,14 +103,6 @@ class NpuPartner:
             else:
                 self._supervisor.kill()  # still loading: it has nothing to finish
             self._trace.add("npu", "stop", t0)
-        self._release()
-
-    def _release(self) -> None:
-        self._watcher.stop()
-        for problem in self._mailbox.cleanup(keep=self._config.exchange.keep):
-            _log.warning("cleaning up: %s", problem)
-        if self._made_directory and not self._config.exchange.keep:
-            shutil.rmtree(self.directory, ignore_errors=True)
 
     # ------------------------------------------------------------------------------------- the rounds
 

@@ -15,6 +15,7 @@ from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.schema import Config, CoreConfig
 
+AUTOMATIC = "automatic"
 CELL_BYTES = 4  # one float32 of the core's matrix
 
 
@@ -47,11 +48,11 @@ def make_plan(graph: Graph, config: Config) -> Plan:
     degree = graph.degree()
     size, rule = choose_core_size(degree, config.core)
     split = CoreSplit(graph, size)
-    if config.core.select == "auto":
+    if rule == AUTOMATIC:
         while size > 1 and count_core_edges(split) < config.core.min_density * size * (size - 1):
             size //= 2
             split = CoreSplit(graph, size)
-        rule = f"auto: {size} vertices within {config.core.max_bytes:,} bytes, density at least {config.core.min_density:g}"
+        rule += f": within {config.core.max_bytes:,} bytes, density at least {config.core.min_density:g}"
     threshold = int(degree[size - 1]) if size else 0
     if not size:
         mode, mode_reason = "off", "the core is empty"
@@ -62,14 +63,14 @@ def choose_core_size(degree: np.ndarray, core: CoreConfig) -> tuple[int, str]:
     """The number of core vertices by the configured rule, and the rule in words."""
     n = degree.size
     bound = min(n, math.isqrt(core.max_bytes // CELL_BYTES))
-    if core.select == "auto":
-        return bound, "auto"
-    if core.select == "threshold":
+    if core.threshold is not None:
         wanted, rule = int(np.count_nonzero(degree >= core.threshold)), f"degree at least {core.threshold}"
-    elif core.select == "quantile":
+    elif core.quantile is not None:
         wanted, rule = n - math.ceil(core.quantile * n), f"degree quantile {core.quantile:g}"
-    else:
+    elif core.size is not None:
         wanted, rule = core.size, f"the {core.size} vertices of highest degree"
+    else:
+        return bound, AUTOMATIC
     if wanted > bound:
         rule += f", cut to {bound} by core.max_bytes or the graph"
     return min(wanted, bound), rule

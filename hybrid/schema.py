@@ -56,16 +56,13 @@ class GraphConfig:
 
 @dataclass(frozen=True)
 class CoreConfig:
-    select: str = key("auto", "how the dense core is chosen", choices=("auto", "threshold", "quantile", "size"))
-    threshold: int = key(256, "select: threshold - vertices of at least this degree", minimum=1)
-    quantile: float = key(
-        0.99, "select: quantile - vertices above this share of the degree order", minimum=0, maximum=1
-    )
-    size: int = key(1024, "select: size - the k vertices of highest degree", minimum=0)
+    """At most one of threshold, quantile and size is given; with none, the rule is automatic."""
+
+    threshold: int | None = key(None, "the core is the vertices of at least this degree", minimum=0)
+    quantile: float | None = key(None, "the core is the vertices above this quantile of degree", minimum=0, maximum=1)
+    size: int | None = key(None, "the core is this many vertices of highest degree", minimum=0)
     max_bytes: int = key(4 << 20, "the core's matrix (4 bytes per pair) never takes more than this", minimum=4)
-    min_density: float = key(
-        0.02, "select: auto - halve the core until it is at least this dense", minimum=0, maximum=1
-    )
+    min_density: float = key(0.02, "automatic rule: halve the core until it is this dense", minimum=0, maximum=1)
 
 
 @dataclass(frozen=True)

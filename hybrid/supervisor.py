@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import exchange
@@ -22,6 +24,24 @@ _CAUSES = {
     4: "the worker found no such device",
     5: "the worker could not use the exchange directory",
 }
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C in here is delivered at the end: between a process's birth and our noting it, it would be lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda got, _frame: came.append(got)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 class WorkerSupervisor:
@@ -47,7 +67,7 @@ class WorkerSupervisor:
         root = str(Path(exchange.__file__).resolve().parent.parent)
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-        with self._log_path.open("ab") as log:
+        with self._log_path.open("ab") as log, _interrupts_held():
             # Its own session: Ctrl-C reaches the coordinator alone, which then stops the worker in order.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True

@@ -64,7 +64,7 @@ def count_ascend() -> tuple[int, str]:
     try:
         count = int(ms.device_context.ascend.device_count())
     except RuntimeError as error:
-        return 0, f"MindSpore cannot count the devices ({_first_line(error)})"
+        return 0, f"MindSpore cannot count the devices ({first_sentence(error)})"
     return count, "" if count else "CANN is installed, but it reports no device"
 
 
@@ -84,7 +84,7 @@ def _use_ascend(device_id: int, why: str) -> Device:
         ms.set_device("Ascend", device_id)
         _probe()
     except Exception as error:  # MindSpore raises RuntimeError, ValueError or TypeError here, depending on the layer
-        raise DeviceBroken(f"Ascend device {device_id} does not start: {_first_line(error)}", ASCEND_FIX) from error
+        raise DeviceBroken(f"Ascend device {device_id} does not start: {first_sentence(error)}", ASCEND_FIX) from error
     return Device("Ascend", device_id, why)
 
 
@@ -95,6 +95,7 @@ def _probe() -> None:
         raise RuntimeError(f"1 + 1, 2 + 1 gave {answer.tolist()}")
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+def first_sentence(error: Exception) -> str:
+    """MindSpore's errors go on for a page; the beginning says what is wrong."""
+    lines = str(error).strip().splitlines()
+    return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__

@@ -161,11 +161,6 @@ class CoreProgram:
             self._ids = ids
         self.edges = len(edges)
 
-    def count_vertices(self, pairs: IntArray) -> int:
-        """How many vertices the core and these values name together."""
-        outside = pairs[~self._find(pairs[:, 0])[1], 0]
-        return len(self._ids) + len(np.unique(outside))
-
     def run(self, pairs: IntArray, keep_going: Callable[[], bool] = lambda: True) -> Answer:
         """Iterate from the given values (int64[r, 2]: vertex value) to the fixed point.
 

@@ -92,7 +92,9 @@ class Worker:
             return signalled
         if self._parent is not None and os.getppid() != self._parent:
             return "the coordinator's process is gone"
-        return "stop.flag, or the exchange directory is gone" if self._mailbox.stop_requested() else None
+        if not self._mailbox.stop_requested():
+            return None
+        return "stop.flag" if self._mailbox.directory.is_dir() else "the exchange directory is gone"
 
     def _report_trouble(self, reason: str) -> None:
         """The directory cannot be read at the moment (full disk, network): say so once, and try again."""
@@ -151,9 +153,8 @@ class Worker:
         if self._mailbox.core_identity(round_id) != self._resident:
             self._load_core(round_id)
         pairs, header = self._mailbox.load_values(round_id)
-        named = self._program.count_vertices(pairs)
         self._round.pairs = pairs
-        self._round.core_size = _declared_size(header.get("core"), named)
+        self._round.core_size = _core_size(header.get("core"), self._program.vertices, pairs[:, 0])
         self._round.read_s = time.perf_counter() - began
 
     def _load_core(self, round_id: str) -> None:
@@ -222,14 +223,13 @@ class Worker:
             self._log.warning("worker.json could not be written: %s", error)
 
 
-def _declared_size(declared: str | None, named: int) -> int:
-    """The core's size as the coordinator tells it (`# core k`), which no round may exceed."""
+def _core_size(declared: str | None, in_core: IntArray, with_value: IntArray) -> int:
+    """The core's size: as the coordinator tells it (`# core k`: the vertices are 0 to k - 1), else as its edges do."""
     if declared is None:
-        return named
+        return len(in_core)
     if not declared.isascii() or not declared.isdecimal():
         raise ProgramError(f"the line `# core {declared}` does not hold a number")
-    if named > int(declared):
-        raise ProgramError(
-            f"core and values name {named} vertices, but the core has {declared}: an unknown vertex is among them"
-        )
+    largest = max((int(ids.max()) for ids in (in_core, with_value) if len(ids)), default=-1)
+    if largest >= int(declared):
+        raise ProgramError(f"unknown vertex {largest}: the core has the vertices 0 to {int(declared) - 1}")
     return int(declared)

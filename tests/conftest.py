@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
@@ -47,17 +49,32 @@ def nothing_left_behind() -> Iterator[None]:
     me = psutil.Process()
     children = {child.pid for child in me.children(recursive=True)}
     yield
-    deadline = time.monotonic() + 5
-    while True:
-        left = [child for child in me.children(recursive=True) if child.pid not in children and is_alive(child)]
+
+    def left() -> list[object]:
         strays = [thread for thread in threading.enumerate() if thread not in threads and not thread.daemon]
-        if not left and not strays:
-            return
+        return [
+            *strays,
+            *(child for child in me.children(recursive=True) if child.pid not in children and is_alive(child)),
+        ]
+
+    try:
+        eventually(lambda: not left(), timeout_s=5)
+    except TimeoutError:
+        stayed = left()
+        for one in stayed:
+            if isinstance(one, psutil.Process):
+                one.kill()
+        pytest.fail(f"left behind: {stayed}")
+
+
+def eventually(condition: Callable[[], T], timeout_s: float = 30) -> T:
+    """The first true value of ``condition``, looked at every few milliseconds; TimeoutError if none comes."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
         if time.monotonic() > deadline:
-            for child in left:
-                child.kill()
-            pytest.fail(f"left behind: processes {[child.pid for child in left]}, threads {strays}")
-        time.sleep(0.02)
+            raise TimeoutError(f"nothing within {timeout_s:g} s")
+        time.sleep(0.005)
+    return found
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -81,15 +81,15 @@ def build_graph(
     tell = progress or (lambda done, total: None)
     as_directed = directed if directed is not None else edges.directed is not False
     weight = _weights(edges)
-    space = resolve_ids(edges)
-    require_bytes(
-        estimate_build_bytes(edges.src.size, space.span, as_directed, weight.size > 0),
-        f"building a graph of {edges.src.size} edges and {space.span} vertices",
-        "use a machine with more memory, or a smaller graph",
-    )
-    tell(1, _STEPS)
-    mirror = not as_directed and not edges.symmetric_stored
     with _as_many_threads_as_pay(edges.src.size):
+        space = resolve_ids(edges)
+        require_bytes(
+            estimate_build_bytes(edges.src.size, space.span, as_directed, weight.size > 0),
+            f"building a graph of {edges.src.size} edges and {space.span} vertices",
+            "use a machine with more memory, or a smaller graph",
+        )
+        tell(1, _STEPS)
+        mirror = not as_directed and not edges.symmetric_stored
         rows = _gather_rows(space, weight, mirror, self_loops == "drop", duplicates == "drop")
         tell(2, _STEPS)
         graph = _number_and_sort(edges, space, rows, as_directed, tell)
@@ -105,8 +105,9 @@ def estimate_build_bytes(edge_count: int, vertex_count: int, directed: bool, wei
     per_entry = 8 + 4 + (16 if weighted else 0)  # dealt entries, and the columns they come from or go to
     if directed:
         per_entry += 4  # the in-rows stay while the out-rows are made
-    lanes = _gather_lanes(entries, vertex_count)
-    return entries * per_entry + vertex_count * (56 + 4 * lanes + (16 if directed else 0))
+    per_lane = 4 if weighted else 1 / 8
+    per_vertex = 56 + per_lane * _gather_lanes(entries, vertex_count, weighted) + (16 if directed else 0)
+    return entries * per_entry + int(vertex_count * per_vertex)
 
 
 def _weights(edges: EdgeList) -> np.ndarray:
@@ -141,9 +142,9 @@ def _lanes(entries: int) -> int:
     return max(1, min(numba.get_num_threads(), entries // ENTRIES_PER_LANE))
 
 
-def _gather_lanes(entries: int, span: int) -> int:
-    # Each lane needs 4 bytes per vertex to recognise duplicates; together no more than about the columns themselves.
-    return min(_lanes(entries), max(2, 2 * entries // max(span, 1)))
+def _gather_lanes(entries: int, span: int, weighted: bool) -> int:
+    # With weights each lane needs 4 bytes per vertex; together no more than about the columns themselves.
+    return min(_lanes(entries), max(2, 2 * entries // max(span, 1))) if weighted else _lanes(entries)
 
 
 def _starts(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,8 +174,12 @@ def _gather_rows(space: IdSpace, weight: np.ndarray, mirror: bool, drop_loops: b
     size = np.zeros_like(begin)
     columns = np.empty(total, np.int32)
     row_weight = np.empty_like(entry_weight)
-    scratch = np.zeros((_gather_lanes(expected, space.span), 2 if weight.size else 1, space.span), np.int32)
-    gather_rows_step(entries, entry_weight, bucket_begin, drop_duplicates, begin, size, columns, row_weight, scratch)
+    lanes = _gather_lanes(expected, space.span, weight.size > 0)
+    seen = np.zeros((lanes, space.span // 64 + 1), np.uint64)
+    place = np.empty((lanes, space.span if weight.size else 0), np.int32)
+    gather_rows_step(
+        entries, entry_weight, bucket_begin, drop_duplicates, begin, size, columns, row_weight, seen, place
+    )
     # Slot (bucket, place) is position place * buckets + bucket.
     by_position = [a.reshape(buckets, rows_per_bucket).T.ravel()[: space.span] for a in (begin, size)]
     return _Rows(by_position[0], by_position[1], columns, row_weight, int(loops.sum()))
@@ -199,7 +204,7 @@ def _number_and_sort(edges: EdgeList, space: IdSpace, rows: _Rows, directed: boo
     out_offsets = _offsets(row_size)
     in_offsets = _offsets(in_count[order]) if directed else out_offsets
     dealt = _deal_rows(row_begin, row_size, rows.columns, rows.weight, label, in_offsets)
-    rows.columns, rows.weight = np.empty(0, np.int32), rows.weight[:0]  # freed before the result is allocated
+    del rows.columns, rows.weight  # freed before the result is allocated
     in_sources, weight = _settle_rows(dealt, in_offsets)
     del dealt
     tell(4, _STEPS)
@@ -207,6 +212,7 @@ def _number_and_sort(edges: EdgeList, space: IdSpace, rows: _Rows, directed: boo
     if directed or check_mirrored:
         keep_labels = np.empty(0, np.int32)
         dealt = _deal_rows(in_offsets[:-1], np.diff(in_offsets), in_sources, weight, keep_labels, out_offsets)
+        del weight
         out_targets, weight = _settle_rows(dealt, out_offsets)
         if check_mirrored:
             _check_mirrored_edges(edges, space, order, out_offsets, out_targets, in_sources)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.memory import require_bytes
 from cpu_engine.kernels.csr import mark_present_step
 from cpu_engine.kernels.idtable import fill_table_step, look_up_step
 
@@ -110,6 +111,11 @@ def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: li
     del parts
     _check_count(ids.size, edges)
     log_size = max(int(2 * ids.size - 1).bit_length(), 1)
+    require_bytes(
+        (4 << log_size) + 8 * src.size,
+        f"numbering {ids.size} sparse vertex ids",
+        "use a machine with more memory, or number the vertices from 0",
+    )
     slots = np.zeros(1 << log_size, np.int32)
     shift = np.uint64(64 - log_size)
     ends = []

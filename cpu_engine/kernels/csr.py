@@ -113,42 +113,45 @@ def _gather_bucket(entries, entry_weight, lo, hi, ends, columns, weight):
 
 
 @njit(cache=True)
-def _drop_duplicates(columns, weight, begin, end, stamp, seen, place):
-    # seen[c] == stamp means that c is already in this row; stamps differ from row to row, so nothing is cleared.
+def _drop_duplicates(columns, weight, begin, end, seen, place):
+    # One bit per position, so that the set stays in the core's own cache; all clear before and after.
     weighted = weight.shape[0] > 0
     kept = begin
     for e in range(begin, end):
         c = columns[e]
-        if seen[c] == stamp:
+        word = seen[c >> 6]
+        bit = np.uint64(1) << np.uint64(c & 63)
+        if word & bit != 0:
             if weighted and weight[e] < weight[begin + place[c]]:
                 weight[begin + place[c]] = weight[e]
             continue
-        seen[c] = stamp
+        seen[c >> 6] = word | bit
         columns[kept] = c
         if weighted:
             place[c] = kept - begin
             weight[kept] = weight[e]
         kept += 1
+    for e in range(begin, kept):
+        seen[columns[e] >> 6] = 0
     return kept - begin
 
 
 @njit(cache=True, parallel=True)
 def gather_rows_step(
-    entries, entry_weight, bucket_begin, drop_duplicates, row_begin, row_size, columns, weight, scratch
+    entries, entry_weight, bucket_begin, drop_duplicates, row_begin, row_size, columns, weight, seen, place
 ):
     """Scatter each bucket to its rows and drop repeated columns, keeping the first place and the smallest weight.
 
     Invariant  row_begin arrives as zeros; after: row q is columns[row_begin[q] : row_begin[q] + row_size[q]], in the
                order of the edge list; the room of dropped entries stays unused behind the row.
-    Races      a bucket's rows and room belong to one lane, as does scratch[lane]: zeros[1, positions], or
-               zeros[2, positions] with weights.
-    Work       O(entries), random access within one bucket and within the scratch.
+    Races      a bucket's rows and room belong to one lane, as do its seen (uint64 zeros, a bit per position) and place
+               (int32 per position; length 0 when unweighted).
+    Work       O(entries), random access within one bucket and within ``seen``.
     """
-    lanes = scratch.shape[0]
+    lanes = seen.shape[0]
     buckets = bucket_begin.shape[0] - 1
     rows = row_begin.shape[0] // buckets
     for lane in prange(lanes):
-        seen, place = scratch[lane, 0], scratch[lane, -1]
         for b in range(lane, buckets, lanes):
             ends = row_begin[b * rows : (b + 1) * rows]
             sizes = row_size[b * rows : (b + 1) * rows]
@@ -158,7 +161,7 @@ def gather_rows_step(
                 end = ends[q]
                 ends[q] = begin
                 if drop_duplicates:
-                    sizes[q] = _drop_duplicates(columns, weight, begin, end, b * rows + q + 1, seen, place)
+                    sizes[q] = _drop_duplicates(columns, weight, begin, end, seen[lane], place[lane])
                 else:
                     sizes[q] = end - begin
                 begin = end

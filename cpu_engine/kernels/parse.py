@@ -35,11 +35,16 @@ IMPLICIT, SKIP, STRIDE, FIRST_ROW, ROW_LIMIT, RAGGED_LOWEST, RAGGED_HIGHEST, RAG
 RAGGED_SPEC_FIELDS = 8
 
 INT64_MAX_TENTH = 922337203685477580  # (2**63 - 1) // 10, whose last digit is 7
+CLIP = (1 << 59) - 1  # 10 * CLIP + 9 fits in 63 bits, and a value of 17 digits is below CLIP
 EXACT_FLOAT_INTEGER = 9007199254740992  # 2**53
 EXACT_POWERS = np.array([float(10**e) for e in range(23)])  # 10**22 is the last power of ten a double holds exactly
+DIVISOR_DIGITS = 18
+DIVISORS = np.array([10**e for e in range(DIVISOR_DIGITS + 1)], dtype=np.int64)
+DIVIDEND_LIMIT = 10**17  # a tenth of it is below 2**54, where divide_exactly begins
+SCALES = np.array([2.0 ** (1 - shift) for shift in range(128)])
 
 TAB, NEWLINE, CARRIAGE_RETURN, SPACE, HASH, PERCENT, COMMA = 9, 10, 13, 32, 35, 37, 44
-PLUS, MINUS, DOT, ZERO, UPPER_E, LOWER_E = 43, 45, 46, 48, 69, 101
+PLUS, MINUS, DOT, ZERO, NINE, UPPER_E, LOWER_E = 43, 45, 46, 48, 57, 69, 101
 
 WEIGHT_INTEGER, WEIGHT_FRACTION, WEIGHT_HARD = 0, 1, 2
 
@@ -65,12 +70,40 @@ def _read_id(text, position, stop):
         value = value * 10 + digit
         position += 1
     if position == start:
-        if text[start] == MINUS and start + 1 < stop and ZERO <= text[start + 1] <= ZERO + 9:
+        if text[start] == MINUS and start + 1 < stop and ZERO <= text[start + 1] <= NINE:
             return value, start, NEGATIVE_ID
         return value, start, NOT_A_NUMBER
     if position < stop and not _is_end(text[position]):
         return value, start, NOT_A_NUMBER
     return value, position, OK
+
+
+@njit(cache=True, nogil=True)
+def divide_exactly(mantissa, digits):
+    """mantissa / 10**digits, correctly rounded (half to even).
+
+    Invariant  0 <= mantissa < DIVIDEND_LIMIT and 1 <= digits <= DIVISOR_DIGITS, so that all integers stay below 2**62.
+    Races      none.
+    Work       two operations if both numbers are exact doubles, else long division, a bit at a time (up to 114).
+    """
+    if mantissa <= EXACT_FLOAT_INTEGER:
+        return float(mantissa) / EXACT_POWERS[digits]
+    divisor = DIVISORS[digits]
+    quotient = mantissa // divisor
+    rest = mantissa - quotient * divisor
+    shift = 0
+    while quotient < EXACT_FLOAT_INTEGER:  # until it has 54 bits: those of a double and one to round by
+        rest *= 2
+        quotient *= 2
+        if rest >= divisor:
+            rest -= divisor
+            quotient += 1
+        shift += 1
+    half = quotient & 1
+    quotient >>= 1
+    if half == 1 and (rest > 0 or (quotient & 1) == 1):
+        quotient += 1
+    return float(quotient) * SCALES[shift]
 
 
 @njit(cache=True, nogil=True)
@@ -120,7 +153,7 @@ def _read_weight(text, position, stop):
         if position < stop and (text[position] == MINUS or text[position] == PLUS):
             position += 1
         exponent_start = position
-        while position < stop and ZERO <= text[position] <= ZERO + 9:
+        while position < stop and ZERO <= text[position] <= NINE:
             if exponent < 100000:  # beyond any double; the value is settled by the hard path
                 exponent = exponent * 10 + (np.int64(text[position]) - ZERO)
             position += 1
@@ -136,11 +169,12 @@ def _read_weight(text, position, stop):
         signed = -mantissa if negative else mantissa
         return signed, float(signed), WEIGHT_INTEGER, position, OK
     exponent += scale
-    # Correctly rounded because both operands are exact; everything else is left to the caller.
-    if dropped > 0 or mantissa > EXACT_FLOAT_INTEGER or exponent > 22 or exponent < -22:
+    if dropped == 0 and mantissa <= EXACT_FLOAT_INTEGER and 0 <= exponent <= 22:
+        fraction = float(mantissa) * EXACT_POWERS[exponent]  # correctly rounded, because both operands are exact
+    elif dropped == 0 and mantissa < DIVIDEND_LIMIT and -DIVISOR_DIGITS <= exponent < 0:
+        fraction = divide_exactly(mantissa, -exponent)
+    else:
         return mantissa, 0.0, WEIGHT_HARD, position, OK
-    fraction = float(mantissa)
-    fraction = fraction * EXACT_POWERS[exponent] if exponent >= 0 else fraction / EXACT_POWERS[-exponent]
     return mantissa, -fraction if negative else fraction, WEIGHT_FRACTION, position, OK
 
 
@@ -196,6 +230,75 @@ def _store_weight(text, start, stop, row, float_mode, weight_int, weight_float, 
 
 
 @njit(cache=True, nogil=True)
+def _parse_plain_rows(text, position, last_newline, spec, row, src, dst, weight_int, weight_float):
+    """Parse lines of just ``digits separator digits [separator digits[.digits]]``; return (position, row) at another.
+
+    Invariant  rows below the returned one are complete; the line at the returned position is untouched.
+    Races      none: a call owns its output arrays.
+    Work       O(bytes), several times as fast as the general loop because it passes no arrays on. It starts before the
+               last newline, which ends every loop, so no bound needs checking; positions are unsigned, because numba
+               tests signed ones for counting from the end.
+    """
+    columns, lowest, highest, float_mode = spec[COLUMNS], spec[LOWEST], spec[HIGHEST], spec[FLOAT_MODE] != 0
+    one, longest = np.uint64(1), np.uint64(17)
+    line = np.uint64(position)
+    end = np.uint64(last_newline)
+    while line < end:
+        at = line
+        first = np.int64(0)
+        while text[at] >= ZERO and text[at] <= NINE:
+            first = (first * 10 + np.int64(text[at]) - ZERO) & CLIP
+            at += one
+        byte = text[at]
+        if at == line or at - line > longest or (byte != SPACE and byte != TAB and byte != COMMA):
+            break
+        at += one
+        start = at
+        second = np.int64(0)
+        while text[at] >= ZERO and text[at] <= NINE:
+            second = (second * 10 + np.int64(text[at]) - ZERO) & CLIP
+            at += one
+        if at == start or at - start > longest:
+            break
+        if columns == 3:
+            byte = text[at]
+            if byte != SPACE and byte != TAB and byte != COMMA:
+                break
+            at += one
+            start = at
+            third = np.int64(0)
+            while text[at] >= ZERO and text[at] <= NINE:
+                third = (third * 10 + np.int64(text[at]) - ZERO) & CLIP
+                at += one
+            behind_point = at
+            if float_mode and text[at] == DOT:
+                at += one
+                behind_point = at
+                while text[at] >= ZERO and text[at] <= NINE:
+                    third = (third * 10 + np.int64(text[at]) - ZERO) & CLIP
+                    at += one
+            # "0." in front is not part of the mantissa; elsewhere the point counts as a digit, which saves a test.
+            most = longest + one + one if text[start] == ZERO and text[start + one] == DOT else longest
+            if at == start or at - start > most:
+                break
+            if not float_mode:
+                weight_int[row] = third
+            elif at == behind_point:
+                weight_float[row] = float(third)
+            else:
+                weight_float[row] = divide_exactly(third, np.int64(at - behind_point))
+        if text[at] == CARRIAGE_RETURN:
+            at += one
+        if text[at] != NEWLINE or first < lowest or first > highest or second < lowest or second > highest:
+            break
+        src[row] = first
+        dst[row] = second
+        row += 1
+        line = at + one
+    return np.int64(line), row
+
+
+@njit(cache=True, nogil=True)
 def parse_rows(text, spec, src, dst, weight_int, weight_float, hard, out):
     """Parse lines of a fixed number of columns: ids first, perhaps a weight among the others.
 
@@ -210,11 +313,20 @@ def parse_rows(text, spec, src, dst, weight_int, weight_float, hard, out):
     weight_column = spec[WEIGHT_COLUMN]
     lowest = spec[LOWEST]
     highest = spec[HIGHEST]
+    last_newline = stop - 1
+    while last_newline >= 0 and text[last_newline] != NEWLINE:
+        last_newline -= 1
     row = 0
     position = 0
     status = OK
     out[HARD] = 0
+    plain = lead == 0 and id_columns == 2 and (columns == 2 or (columns == 3 and weight_column == 2))
     while position < stop:
+        if plain and position < last_newline:
+            # What is not plain, errors included, is left to the general code below, a line at a time.
+            position, row = _parse_plain_rows(
+                text, position, last_newline, spec, row, src, dst, weight_int, weight_float
+            )
         position, commas = _skip_separators(text, position, stop)
         if position >= stop and commas == 0:
             break

@@ -1,7 +1,7 @@
 """The self-contained report.html of a finished job: verdict, time line, frontier, what the NPU changed.
 
-Owns the presentation only: it reads a summary and a trace and decides nothing. Invariant: ``write_report`` never fails on
-the content of summary or trace, and a reader of the folder sees either the old page or the whole new one.
+Owns the presentation only: it reads a summary and a trace and decides nothing. Invariant: ``write_report`` never fails
+on the content of summary or trace, and a reader of the folder sees either the old page or the whole new one.
 """
 
 from __future__ import annotations

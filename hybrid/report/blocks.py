@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from hybrid.report.events import Event
 from hybrid.report.scale import TimeScale
@@ -28,31 +28,37 @@ MOMENTS = frozenset({"death", "stop"})  # drawn by the lane itself, not as block
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of one lane. ``busy`` is the time really worked, ``inner`` the part of it that the NPU computed."""
+    """A stretch of one lane: one event, or several (``event`` is then None and ``gathered`` tells of them).
+
+    ``busy`` is the time really worked, ``inner`` the part of it that the NPU computed.
+    """
 
     t0: float
     t1: float
     style: str
-    name: str
-    tip: str
+    event: Event | None
     source: str | None = None
     busy: float = 0.0
     inner: float = 0.0
-    names: Counter[str] = field(default_factory=Counter)
+    gathered: str = ""
+
+    @property
+    def name(self) -> str:
+        return "" if self.event is None else name_of(self.event)
+
+    @property
+    def tip(self) -> str:
+        return self.gathered if self.event is None else tip_of(self.event)
 
 
 def block_of(event: Event, *, by_direction: bool) -> Block:
     """The block for one event. Steps are filled by direction where there is room to see it, else simply as CPU work."""
-    name = name_of(event)
     style = STYLES.get(event.kind, "coordinator" if event.actor == "coordinator" else event.actor)
     if event.kind == "step":
         direction = event.text("direction")
         style = direction if by_direction and direction in DIRECTIONS else "cpu"
     inner = min(event.real("compute_s"), event.duration) if event.kind == "round" else 0.0
-    noun = "step" if event.kind == "step" else name
-    return Block(
-        event.t0, event.t1, style, name, tip_of(event), event.source, event.duration, inner, Counter({noun: 1})
-    )
+    return Block(event.t0, event.t1, style, event, event.source, event.duration, inner)
 
 
 def name_of(event: Event) -> str:
@@ -109,56 +115,51 @@ def _details(event: Event) -> list[str]:
 
 def gather(blocks: Sequence[Block], scale: TimeScale, *, narrow: float, budget: int) -> list[Block]:
     """Neighbours too narrow to tell apart become one block; what is narrow grows until the budget is met."""
-    gathered = _gather_once(blocks, scale.span * narrow / 100)
-    while len(gathered) > budget:
+    groups = _groups(blocks, scale.span * narrow / 100)
+    while len(groups) > budget:
         narrow *= 2
-        gathered = _gather_once(blocks, scale.span * narrow / 100)
-    return gathered
+        groups = _groups(blocks, scale.span * narrow / 100)
+    return [_union(group) for group in groups]
 
 
-def _gather_once(blocks: Iterable[Block], shortest: float) -> list[Block]:
-    result: list[Block] = []
-    open_group: list[Block] = []
-
-    def close() -> None:
-        if open_group:
-            result.append(_union(open_group))
-            open_group.clear()
-
+def _groups(blocks: Iterable[Block], shortest: float) -> list[list[Block]]:
+    """Each wide block alone, and runs of narrow ones that together take at most twice the shortest width."""
+    groups: list[list[Block]] = []
+    open_since: float | None = None
     for block in blocks:
         if block.t1 - block.t0 >= shortest:
-            close()
-            result.append(block)
-            continue
-        if open_group and block.t1 - open_group[0].t0 > 2 * shortest:
-            close()
-        open_group.append(block)
-    close()
-    return result
+            groups.append([block])
+            open_since = None
+        elif open_since is not None and block.t1 - open_since <= 2 * shortest:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+            open_since = block.t0
+    return groups
 
 
 def _union(group: list[Block]) -> Block:
     if len(group) == 1:
         return group[0]
-    times: Counter[str] = Counter()
+    times: dict[str, float] = {}
     names: Counter[str] = Counter()
     for block in group:
-        times[block.style] += block.busy  # type: ignore[assignment]  # a Counter of seconds is still a tally
-        names.update(block.names)
+        times[block.style] = times.get(block.style, 0.0) + block.busy
+        if block.event is not None:
+            names["step" if block.event.kind == "step" else name_of(block.event)] += 1
     sources = {block.source for block in group}
     busy = sum(block.busy for block in group)
-    listed = ", ".join(f"{number:,} x {name}" for name, number in names.most_common(4))
     start, end = group[0].t0, max(block.t1 for block in group)
-    return replace(
-        group[0],
-        t1=end,
-        style=times.most_common(1)[0][0],
-        name="",
-        tip=f"{listed}: {seconds(busy)} in all. From {moment(start)} to {moment(end)}",
-        source=sources.pop() if len(sources) == 1 else None,
-        busy=busy,
-        inner=sum(block.inner for block in group),
-        names=names,
+    listed = ", ".join(f"{number:,} x {name}" for name, number in names.most_common(4))
+    return Block(
+        start,
+        end,
+        max(times, key=lambda style: times[style]),
+        None,
+        sources.pop() if len(sources) == 1 else None,
+        busy,
+        sum(block.inner for block in group),
+        f"{listed}: {seconds(busy)} in all. From {moment(start)} to {moment(end)}",
     )
 
 

@@ -1,6 +1,7 @@
 """Charts of seconds: where they went, and CPU-only against hybrid.
 
-Invariant: every segment is also a row of a table, so nothing depends on telling colours apart; shares add up to the whole.
+Invariant: every segment is also a row of a table, so nothing depends on telling colours apart; shares add up
+to the whole.
 """
 
 from __future__ import annotations
@@ -21,25 +22,35 @@ PHASES = {
     "certify": "certify",
     "compare": "CPU-only comparison",
     "write": "write the result",
-    "start": "wait for the worker to start",
+    "start": "waiting for the worker to start",
     "other": "everything else",
 }
 PHASE_STYLES = {"traverse": "push", "certify": "merge", "compare": "pull", "other": "other", "start": "start"}
 
 
-def phases_of(seconds_by_phase: Mapping[str, object]) -> tuple[list[tuple[str, float]], float]:
-    """(phase, seconds) in the order given, the rest as "other", and the whole they are shares of."""
+def phases_of(
+    seconds_by_phase: Mapping[str, object], traced: Mapping[str, float]
+) -> tuple[list[tuple[str, float]], float]:
+    """(phase, seconds) in the order given, then the rest, and the whole they are shares of.
+
+    What the summary does not name is taken from the trace, as far as the rest reaches.
+    """
     known = [(name, value) for name, raw in seconds_by_phase.items() if name != "total" and (value := number(raw))]
     spent = sum(value for _, value in known)
     total = number(seconds_by_phase.get("total")) or 0.0
-    if total - spent > 0.005 * total:
-        known.append(("other", total - spent))
+    rest = total - spent
+    if rest > 0.005 * total:
+        for phase, spent in traced.items():
+            if phase not in seconds_by_phase:
+                known.append((phase, min(spent, rest)))
+                rest -= min(spent, rest)
+        known.append(("other", rest))
     return [(name, value) for name, value in known if value > 0], max(total, spent)
 
 
-def draw_breakdown(seconds_by_phase: Mapping[str, object]) -> Markup:
+def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, float]) -> Markup:
     """One bar for the whole job, a segment per phase, and the same as a table."""
-    phases, total = phases_of(seconds_by_phase)
+    phases, total = phases_of(seconds_by_phase, traced)
     if not phases or total <= 0:
         return el("p", "The summary has no times.", class_="muted")
     x, segments, rows = 0.0, [], []
@@ -63,8 +74,8 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object]) -> Markup:
         rows.append(
             el(
                 "tr",
-                el("td", swatch, " ", name),
-                *(el("td", v, class_="n") for v in (seconds(spent), share(spent, total))),
+                el("td", swatch, " ", name, class_="s"),
+                *(el("td", v) for v in (seconds(spent), share(spent, total))),
             )
         )
         x += width
@@ -78,8 +89,8 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object]) -> Markup:
         role="img",
         aria_labelledby="seconds-t",
     )
-    head = el("tr", el("th", "Phase"), el("th", "Time", class_="n"), el("th", "Share", class_="n"))
-    whole = el("tr", el("td", "total"), el("td", seconds(total), class_="n"), el("td", "", class_="n"), class_="sum")
+    head = el("tr", el("th", "Phase", class_="s"), el("th", "Time"), el("th", "Share"))
+    whole = el("tr", el("td", "total", class_="s"), el("td", seconds(total)), el("td", ""), class_="sum")
     table = el("table", el("thead", head), el("tbody", *rows, whole))
     return join([el("div", drawing, class_="bar"), el("div", table, class_="wide")])
 
@@ -99,7 +110,5 @@ def draw_comparison(cpu_only: float, hybrid: float) -> Markup:
             height=14,
             aria_hidden="true",
         )
-        rows.append(
-            el("tr", el("th", name, scope="row"), el("td", bar, class_="fill"), el("td", seconds(value), class_="n"))
-        )
+        rows.append(el("tr", el("th", name, scope="row"), el("td", bar, class_="fill"), el("td", seconds(value))))
     return el("table", el("caption", "Traversal time, same scale", class_="sr"), *rows, class_="versus")

@@ -1,7 +1,7 @@
 """The trace as typed events, grouped by source.
 
-Owns the reading of trace records; the drawing modules see only ``Event``. Invariant: ``0 <= t0 <= t1`` and both finite for
-every event, in order of ``t0``; a record without a usable time is left out and counted, never drawn somewhere wrong.
+Owns the reading of trace records; the drawing modules see only ``Event``. Invariant: ``0 <= t0 <= t1`` and both finite
+for every event, in order of ``t0``; a record without a usable time is left out and counted, never drawn elsewhere.
 """
 
 from __future__ import annotations
@@ -93,19 +93,18 @@ def _read(record: object) -> Event | None:
     t1 = max(t0, number(record.get("t1")) or t0)
     actor = str(record.get("actor", ""))
     source = record.get("source")
-    facts = {key: value for key, value in record.items() if key not in {"t0", "t1", "actor", "kind", "source"}}
     return Event(
         t0,
         t1,
         actor if actor in ACTORS else "coordinator",
         str(record.get("kind") or actor or "event"),
         None if source is None else str(source),
-        facts,
+        record,
     )
 
 
 def group_by_source(summary: Mapping[str, Any], events: Iterable[Event]) -> list[SourceRun]:
-    """One entry per source: those of the summary's runs first and in their order, then any that only the trace knows."""
+    """One entry per source: first those of the summary's runs in their order, then any that only the trace knows."""
     runs: dict[str, Mapping[str, Any]] = {}
     for run in as_list(summary.get("runs")):
         if isinstance(run, Mapping) and run.get("source") is not None:

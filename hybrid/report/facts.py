@@ -69,6 +69,29 @@ class Facts:
         repairs = [event for event in self.events if event.kind == "repair"]
         return len(repairs), sum(event.count("revoked") for event in repairs)
 
+    @property
+    def traced_phases(self) -> dict[str, float]:
+        """Seconds of phases that the trace knows: the coordinator's own, and when all waited for the worker."""
+        phases = dict.fromkeys(("compile", "compare", "write"), 0.0)
+        for event in self.events:
+            if event.actor == "coordinator" and event.kind in phases:
+                phases[event.kind] += event.duration
+        starts = [event for event in self.events if event.actor == "npu" and event.kind == "start"]
+        busy = [event for event in self.events if event.actor != "npu"]
+        phases["start"] = sum(_uncovered(start.t0, start.t1, busy) for start in starts)
+        return phases
+
+
+def _uncovered(begin: float, end: float, events: Sequence[Event]) -> float:
+    """How much of [begin, end] no event covers; the events are in order of their beginning."""
+    free, reached = 0.0, begin
+    for event in events:
+        if event.t0 >= end:
+            break
+        free += max(0.0, event.t0 - reached)
+        reached = max(reached, event.t1)
+    return free + max(0.0, end - reached)
+
 
 def facts_of(summary: Mapping[str, Any], trace: Sequence[object]) -> Facts:
     events, left_out = read_events(trace)

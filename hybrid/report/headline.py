@@ -1,7 +1,7 @@
 """The top of the report: certified or not, does the NPU pay, and the key figures.
 
-Invariant: the first words of the page are the state of the certificate, as the summary has it; an uncertified result never
-looks like a good one.
+Invariant: the first words of the page are the state of the certificate, as the summary has it; an uncertified result
+never looks like a good one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _certificate_sentence(facts: Facts) -> str:
     failed = [str(run.get("source")) for run in facts.run_rows if not run.get("certified")]
     listed = ", ".join(failed[:8]) + (f" and {len(failed) - 8:,} more" if len(failed) > 8 else "")
     named = f" Not certified: {'source' if len(failed) == 1 else 'sources'} {listed}." if failed else ""
-    return f"Do not use these levels: the certificate does not hold.{named} Fix: run the job again with npu.mode=off."
+    fix = "run the job again with --set npu.mode=off" if facts.with_npu else "see log.txt for what went wrong"
+    return f"Do not use these levels: the certificate does not hold.{named} Fix: {fix}."
 
 
 def verdict_text(facts: Facts) -> str:

@@ -1,7 +1,7 @@
 """Building HTML and SVG text: elements, attributes, escaping.
 
-Invariant: a plain ``str`` is always escaped on its way into an element; only a ``Markup`` passes as it is, and only this
-module's functions make one from data. A path, a cause of death or a vertex name can therefore never become a tag.
+Invariant: a plain ``str`` is always escaped on its way into an element; only a ``Markup`` passes as it is, and only
+this module's functions make one from data. A path, a cause of death or a vertex name can therefore never become a tag.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def join(parts: Iterable[object], separator: str = "") -> Markup:
 
 
 def el(name: str, /, *children: object, **attributes: object) -> Markup:
-    """One element. Attribute names: a trailing ``_`` is dropped, the others become ``-``; ``None`` and ``False`` leave it out."""
+    """One element.
+
+    In attribute names a trailing ``_`` is dropped and the others become ``-``. An attribute that is None or False is
+    left out; a float is in pixels and written to a tenth.
+    """
     written = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
     )
@@ -54,7 +58,7 @@ def _attribute(key: str, value: object) -> str:
     name = key.rstrip("_").replace("_", "-")
     if value is True:
         return f" {name}"
-    text = f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
     return f' {name}="{Markup(html.escape(_FORBIDDEN.sub(chr(0xFFFD), text), quote=True))}"'
 
 

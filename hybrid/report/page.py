@@ -1,7 +1,7 @@
 """The report as one page: what stands in which order, and the sections made of words and tables.
 
-Invariant: any summary and trace give a complete, well-formed page; what is missing is said in words. All pictures, styles
-and scripts are inside the page, so it can be mailed, archived and read without a network.
+Invariant: any summary and trace give a complete, well-formed page; what is missing is said in words. All pictures,
+styles and scripts are inside the page, so it can be mailed, archived and read without a network.
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
             draw_sources(facts),
             _npu_section(facts),
             _run_section(facts),
-            el("section", el("h2", "Where the seconds went"), draw_breakdown(facts.seconds), id="seconds"),
+            el(
+                "section",
+                el("h2", "Where the seconds went"),
+                draw_breakdown(facts.seconds, facts.traced_phases),
+                id="seconds",
+            ),
             _certificate_section(facts),
             _config_section(folder, config_text),
             el(
@@ -76,7 +81,8 @@ def npu_sentence(facts: Facts) -> str:
         return f"Nothing was merged: {outcome or 'the summary gives no reason'} ({rounds})."
     received, adopted = facts.npu_count("values_received"), facts.npu_count("values_adopted")
     if adopted:
-        effect = f"{count(adopted)} of {count(received)} values received ({share(adopted, received)}) were better than the CPU's own and were adopted"
+        part = f"{count(adopted)} of {count(received)} values received ({share(adopted, received)})"
+        effect = f"{part} were better than the CPU's own and were adopted"
     else:
         effect = f"the CPU already knew every one of the {count(received)} values received, so none was adopted"
     rejected = facts.npu_count("values_rejected")
@@ -118,8 +124,8 @@ def _run_section(facts: Facts) -> Markup:
 
 def _certificate_section(facts: Facts) -> Markup:
     checks = [
-        "Every reached vertex has a parent one level nearer, joined to it by a real edge: each level is the length of a real path.",
-        "No edge leads from a reached vertex to one that is more than one level further, or not reached: no level can be improved.",
+        "Every reached vertex has a parent one level nearer, joined by an edge: each level is a real path's length.",
+        "No edge leads from a reached vertex to one more than one level further, or unreached: no level can improve.",
         "Only the source has level 0: there is no second starting point.",
     ]
     repairs, revoked = facts.revoked
@@ -129,18 +135,13 @@ def _certificate_section(facts: Facts) -> Markup:
         if repairs
         else "No value had to be thrown away."
     )
+    promise = "A wrong worker can therefore not change an answer." if facts.certified else ""
     state = "All three hold for this result." if facts.certified else "They do NOT all hold for this result."
     return el(
         "section",
         el("h2", "What the certificate checked"),
         el("ol", *(el("li", check) for check in checks), class_="proof"),
-        el(
-            "p",
-            el("b", state, class_="good" if facts.certified else "bad"),
-            " ",
-            after,
-            " A wrong worker can therefore not change an answer.",
-        ),
+        el("p", el("b", state, class_="good" if facts.certified else "bad"), f" {after} {promise}"),
         id="certificate",
     )
 

@@ -1,7 +1,7 @@
 """Who worked when: the whole job, its traversal phase enlarged, and one panel per source with time line and frontier.
 
-Invariant: each source up to MAX_PANELS has a panel and a button, in the summary's order; one panel is open at first, the
-first in which the NPU changed something; the number of marks over all panels is bounded, so the page stays small.
+Invariant: each source up to MAX_PANELS has a panel and a button, in the summary's order; one panel is open at first,
+the first in which the NPU changed something; the number of marks over all panels is bounded, so the page stays small.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hybrid.report.tables import step_table, work_table
 from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
 from hybrid.report.units import compact, count, moment, number, plural, seconds, whole
 
-MARKS = 2400  # blocks in all the sources' time lines together
+MARKS = 1600  # blocks in all the sources' time lines together
 BARS = 1600  # bars in all the frontier charts together
 ENLARGE_BELOW = 0.45  # the traversal phase gets its own picture when it is a smaller part of the job than this
 LEGEND = {
@@ -39,13 +39,7 @@ LEGEND = {
 
 def draw_whole_job(facts: Facts) -> Markup:
     """The picture of the job over all sources."""
-    head = [el("h2", "Who worked when")]
-    if not facts.with_npu:
-        head.append(el("p", "The NPU was off (npu.mode: off), so there is no NPU lane: the CPU did all the work."))
-    else:
-        head.append(
-            el("p", "Green arrows are merges: values that the NPU found first and the CPU adopted.", class_="lead")
-        )
+    head = [el("h2", "Who worked when"), el("p", _lead(facts), class_="lead")]
     if not facts.events:
         note = "The trace is empty: nothing to draw. Fix: look for trace.jsonl and log.txt beside this report."
         return el("section", el("h2", "Who worked when"), el("p", note), id="timeline")
@@ -85,6 +79,18 @@ def draw_whole_job(facts: Facts) -> Markup:
         )
     table = el("details", el("summary", "The same as a table"), work_table(facts.events, facts.total))
     return el("section", *head, *parts, table, id="timeline")
+
+
+def _lead(facts: Facts) -> str:
+    if not facts.with_npu:
+        return "The NPU was off (npu.mode: off), so there is no NPU lane: the CPU did all the work."
+    if not any(event.kind == "merge" for event in facts.events):
+        why = facts.outcome.rstrip(".")
+        return f"No answer of the NPU was merged{': ' + why if why else ''}."
+    return (
+        "Green arrows are merges: values that the NPU found first and the CPU adopted. "
+        "Grey ones brought nothing new. Click a stretch to see its source below."
+    )
 
 
 def _zoomable(name: str, title: str, drawing: Markup, about: str) -> Markup:
@@ -176,7 +182,8 @@ def draw_sources(facts: Facts) -> Markup:
                 class_="muted",
             )
         )
-    panels = [_panel(facts, run, i, len(shown), selected=i == opened) for i, run in enumerate(shown)]
+    shared = [event for event in facts.events if event.source is None or event.actor == "npu"]
+    panels = [_panel(facts, shared, run, i, len(shown), selected=i == opened) for i, run in enumerate(shown)]
     return el("section", *parts, *panels, id="sources", class_="long")
 
 
@@ -195,12 +202,10 @@ def _tab(run: SourceRun, index: int, *, selected: bool) -> Markup:
     )
 
 
-def _panel(facts: Facts, run: SourceRun, index: int, panels: int, *, selected: bool) -> Markup:
+def _panel(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, panels: int, *, selected: bool) -> Markup:
     name = f"s{index}"
     parts = [el("p", describe_run(facts, run))]
-    drawn = draw_source(
-        run, facts.events, with_npu=facts.with_npu, name=name, budget=max(36, min(400, MARKS // panels))
-    )
+    drawn = draw_source(run, shared, with_npu=facts.with_npu, name=name, budget=max(24, min(300, MARKS // panels)))
     bars = bars_of(run, max(24, min(60, BARS // panels)))
     if drawn is None:
         parts.append(el("p", "The trace has nothing about this source.", class_="muted"))

@@ -48,7 +48,8 @@ SCRIPT = Markup(r"""
     tab.addEventListener("click", event => { event.preventDefault(); choose(tab.dataset.source); });
     tab.addEventListener("keydown", event => {
       const last = tabs.length - 1;
-      const to = { ArrowRight: i + 1, ArrowDown: i + 1, ArrowLeft: i - 1, ArrowUp: i - 1, Home: 0, End: last }[event.key];
+      const keys = { ArrowRight: i + 1, ArrowDown: i + 1, ArrowLeft: i - 1, ArrowUp: i - 1, Home: 0, End: last };
+      const to = keys[event.key];
       if (to === undefined) return;
       event.preventDefault();
       const next = tabs[(to + tabs.length) % tabs.length];
@@ -75,7 +76,8 @@ SCRIPT = Markup(r"""
     for (let i = 0; i * step <= span; i++) {
       const x = 100 * i * step / span + "%";
       const line = document.createElementNS(plot.namespaceURI, "line");
-      for (const [key, value] of [["x1", x], ["x2", x], ["y1", 18], ["y2", plot.getAttribute("height")], ["class", "grid"]])
+      const height = plot.getAttribute("height");
+      for (const [key, value] of [["x1", x], ["x2", x], ["y1", 18], ["y2", height], ["class", "grid"]])
         line.setAttribute(key, value);
       const text = document.createElementNS(plot.namespaceURI, "text");
       for (const [key, value] of [["x", x], ["y", 12], ["class", "tick"]]) text.setAttribute(key, value);

@@ -17,7 +17,7 @@ _COLOURS = """
   --bg: #f4f6f9; --card: #fff; --ink: #18202c; --muted: #586374; --line: #d9dee6; --band: #f1f3f7; --soft: #eef1f6;
   --coord: #6f7b90; --coord2: #97a2b4; --source: #c3cad6; --source2: #dde1e9; --edges: #a9b3c2;
   --push: #0072b2; --pull: #cbe8f9; --pull-line: #56a8d8; --async: #d5dff8; --async-line: #5f78c4;
-  --wait: #f3f4f7; --wait-line: #a3acba; --npu: #e69f00; --npu-soft: #fdebc4; --npu-line: #a87200;
+  --wait: #f3f4f7; --wait-line: #a3acba; --npu: #e69f00; --npu-soft: #fdebc4; --round: #fdebc4; --npu-line: #a87200;
   --merge: #00835f; --bad: #b3261e; --bad-soft: #fbe4e1; --good: #00704f; --on-dark: #fff;
 }
 """
@@ -26,7 +26,7 @@ _DARK = """
   --bg: #12161c; --card: #1b212a; --ink: #e8ecf2; --muted: #a3aebd; --line: #343d4a; --band: #232a35; --soft: #262e3a;
   --coord: #64718a; --coord2: #505c70; --source: #4a5568; --source2: #384152; --edges: #5d6a7e;
   --push: #2784c4; --pull: #173f59; --pull-line: #4c9cca; --async: #27345f; --async-line: #7f95de;
-  --wait: #262d38; --wait-line: #5d6879; --npu: #e3a322; --npu-soft: #463714; --npu-line: #c99632;
+  --wait: #262d38; --wait-line: #5d6879; --npu: #f6c65b; --npu-soft: #463714; --round: #a98033; --npu-line: #d3a445;
   --merge: #2fc896; --bad: #ff8a7d; --bad-soft: #41201e; --good: #4fd3a6; --on-dark: #fff;
 }
 """
@@ -68,10 +68,11 @@ _HEADLINE = """
 .verdict .say { font-size: 19px; font-weight: 600; line-height: 1.35; margin: 10px 0 4px; }
 .verdict .muted { font-size: 14px; }
 .versus { width: 100%; }
-.versus th { font-weight: 500; width: 1%; padding: 5px 10px 5px 0; border: 0; font-size: 14px; color: var(--ink); }
+.versus th { font-weight: 500; width: 1%; white-space: nowrap; text-align: left; padding: 5px 10px 5px 0; }
+.versus th { border: 0; font-size: 14px; color: var(--ink); }
 .versus td { border: 0; padding: 5px 0; vertical-align: middle; }
 .versus .fill { width: 99%; }
-.versus .n { padding-left: 10px; }
+.versus td + td { padding-left: 10px; }
 .versus svg { display: block; }
 .cards { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 10px; margin: 16px 0 0; padding: 0; }
 .cards div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 11px 14px; }
@@ -120,7 +121,7 @@ svg text[text-anchor=end] {{ text-anchor: end; }}
 .k-mixed {{ fill: url(#f-mixed); stroke: var(--push); }}
 .k-wait {{ fill: url(#f-wait); stroke: var(--wait-line); }}
 .k-start {{ fill: url(#f-start); stroke: var(--npu-line); }}
-.k-round, .k-npu {{ fill: var(--npu-soft); stroke: var(--npu-line); }}
+.k-round, .k-npu {{ fill: var(--round); stroke: var(--npu-line); }}
 .k-compute {{ fill: var(--npu); }}
 .k-alive {{ fill: var(--npu-line); opacity: .45; }}
 .k-merge {{ fill: var(--merge); }}
@@ -140,7 +141,7 @@ rect.thin {{ stroke: none; }}
 svg .t-dead {{ stroke: var(--bad-soft); fill: var(--bad); font-weight: 600; }}
 .t-source {{ font-size: 11px; }}
 svg .t-muted {{ fill: var(--muted); font-size: 11.5px; }}
-svg .t-compute {{ fill: #18202c; }}
+svg .t-round, svg .t-npu {{ fill: #18202c; }}
 svg .t-gift {{ fill: var(--merge); font-weight: 600; }}
 .t-value {{ font-size: 11.5px; }}
 .gift {{ fill: var(--merge); }}
@@ -160,8 +161,10 @@ _CONTROLS = """
 .incidents b { flex: none; min-width: 18px; height: 18px; margin-top: 2px; border-radius: 9px; text-align: center; }
 .incidents b { background: var(--bad); color: var(--card); font-size: 11px; line-height: 18px; }
 .row { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: end; gap: 6px 16px; }
-.tabs { display: flex; flex-wrap: wrap; gap: 6px; margin: 10px 0 8px; padding: 2px; max-height: 172px; overflow-y: auto; }
-.tabs a, .zoom button { font: inherit; font-size: 13px; border: 1px solid var(--line); border-radius: 7px; cursor: pointer; }
+.tabs { display: flex; flex-wrap: wrap; gap: 6px; margin: 10px 0 8px; padding: 2px; }
+.tabs { max-height: 250px; overflow-y: auto; font-variant-numeric: tabular-nums; }
+.tabs a, .zoom button { font: inherit; font-size: 13px; border: 1px solid var(--line); border-radius: 7px; }
+.tabs a, .zoom button { cursor: pointer; }
 .tabs a, .zoom button { background: var(--card); color: var(--ink); padding: 3px 10px; text-decoration: none; }
 .tabs a:hover, .zoom button:hover { background: var(--soft); }
 :focus-visible { outline: 2px solid var(--push); outline-offset: 1px; }
@@ -173,8 +176,9 @@ _CONTROLS = """
 .js .panel:not(.on) { display: none; }
 .zoom { display: none; gap: 4px; align-items: center; font-size: 13px; color: var(--muted); }
 .js .zoom { display: flex; }
-#tip { position: fixed; z-index: 9; left: 0; top: 0; max-width: 340px; border-radius: 7px; padding: 7px 10px; opacity: 0; }
-#tip { background: var(--ink); color: var(--card); font-size: 13px; line-height: 1.4; pointer-events: none; }
+#tip { position: fixed; z-index: 9; left: 0; top: 0; max-width: 340px; padding: 7px 10px; opacity: 0; }
+#tip { background: var(--ink); color: var(--card); font-size: 13px; line-height: 1.4; }
+#tip { border-radius: 7px; pointer-events: none; }
 #tip.on { opacity: 1; }
 """
 _TABLES = """
@@ -182,12 +186,15 @@ table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabula
 .wide { overflow-x: auto; margin-top: 12px; }
 .wide.tall { max-height: 460px; overflow-y: auto; }
 .wide table { min-width: 100%; }
-th { font-weight: 600; text-align: left; color: var(--muted); font-size: 13px; line-height: 1.3; }
+th { font-weight: 600; color: var(--muted); font-size: 13px; line-height: 1.3; }
 td, th { padding: 5px 9px; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { position: sticky; top: 0; background: var(--card); vertical-align: bottom; }
-td:last-child:not(.n) { min-width: 150px; }
-td.n { text-align: right; white-space: nowrap; }
-th.n { text-align: right; }
+td, th { text-align: right; }
+td { white-space: nowrap; }
+td.s, th.s { text-align: left; white-space: normal; }
+td.s:last-child { min-width: 190px; }
+td.s:first-child { white-space: nowrap; }
+@media (max-width: 960px) { table { font-size: 13px; } td, th { padding: 4px 6px; } th { font-size: 12px; } }
 tr.sum td { font-weight: 600; }
 tr.hit td:first-child { box-shadow: inset 3px 0 var(--merge); }
 tr.fault td:first-child { box-shadow: inset 3px 0 var(--bad); }

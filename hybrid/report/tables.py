@@ -26,7 +26,7 @@ def table(
 ) -> Markup:
     """A table with numbers to the right and the text columns to the left; long ones scroll in their own box."""
     left = set(text_columns)
-    cells = [el("th", head, scope="col", class_=None if i in left else "n") for i, head in enumerate(heads)]
+    cells = [el("th", head, scope="col", class_="s" if i in left else None) for i, head in enumerate(heads)]
     title = el("caption", caption, class_="sr") if caption else EMPTY
     box = "wide tall" if len(rows) > TALL else "wide"
     body = el("table", title, el("thead", el("tr", *cells)), el("tbody", *rows[:MAX_ROWS]))
@@ -40,16 +40,19 @@ def table(
 
 def row(cells: Sequence[object], *, text_columns: Iterable[int] = (0,), style: str | None = None) -> Markup:
     left = set(text_columns)
-    return el("tr", *(el("td", cell, class_=None if i in left else "n") for i, cell in enumerate(cells)), class_=style)
+    return el("tr", *(el("td", cell, class_="s" if i in left else None) for i, cell in enumerate(cells)), class_=style)
 
 
 def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
-    """One row per source, as the summary reports it."""
+    """One row per source, as the summary reports it; the NPU's outcome is a column only where the sources differ."""
+    outcomes = [str(as_dict(run.get("npu")).get("outcome") or DASH) for run in runs]
+    with_outcome = with_npu and len(set(outcomes)) > 1
     heads = ["Source", "Certified", "Reached", "Max level", "Steps", "Edges looked at", "Traverse", "Certify", "TEPS"]
-    heads += ["Rounds merged", "Values adopted", "NPU outcome"] if with_npu else []
+    heads += ["Rounds merged", "Values adopted"] if with_npu else []
+    heads += ["NPU outcome"] if with_outcome else []
     text = (0, 1, 11)
     rows = []
-    for run in runs:
+    for run, outcome in zip(runs, outcomes, strict=True):
         times, npu = as_dict(run.get("seconds")), as_dict(run.get("npu"))
         certified = bool(run.get("certified"))
         cells: list[object] = [
@@ -58,15 +61,19 @@ def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
             count(run.get("reached")),
             count(run.get("max_level")),
             count(run.get("steps")),
-            count(run.get("edges_looked_at")),
+            compact(run.get("edges_looked_at")),
             seconds(times.get("traverse")),
             seconds(times.get("certify")),
             compact(run.get("teps")),
         ]
-        if with_npu:
-            cells += [count(npu.get("rounds_merged")), count(npu.get("values_adopted")), npu.get("outcome") or DASH]
+        cells += [count(npu.get("rounds_merged")), count(npu.get("values_adopted"))] if with_npu else []
+        cells += [outcome] if with_outcome else []
         rows.append(row(cells, text_columns=text, style=None if certified else "fault"))
-    return table(heads, rows, text_columns=text, caption="Runs, one per source")
+    drawn = table(heads, rows, text_columns=text, caption="Runs, one per source")
+    if with_npu and not with_outcome and outcomes[0] != DASH:
+        who = "the run" if len(runs) == 1 else "every run"
+        return join([el("p", f"NPU outcome of {who}: {outcomes[0]}.", class_="muted"), drawn])
+    return drawn
 
 
 def round_table(rounds: Sequence[Event]) -> Markup:

@@ -104,15 +104,19 @@ class Enlarged:
     events: Sequence[Event]
 
 
-def draw_source(run: SourceRun, events: Sequence[Event], *, with_npu: bool, name: str, budget: int) -> Enlarged | None:
-    """One source enlarged to the full width; None when the trace has nothing about it."""
+def draw_source(run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name: str, budget: int) -> Enlarged | None:
+    """One source enlarged to the full width; None when the trace has nothing about it.
+
+    ``shared`` are the events of no particular source and all of the worker's, so that its life is known.
+    """
     scale = _window_of(run)
     if scale is None:
         return None
-    shown = [e for e in events if e.source in (run.source, None) and scale.shows(e.t0, e.t1)]
+    candidates = [*run.events, *(e for e in shared if e.source is None)]
+    shown = sorted((e for e in candidates if scale.shows(e.t0, e.t1)), key=lambda e: (e.t0, e.t1))
     lanes = lanes_for(with_npu=with_npu, with_sources=False)
     incidents, _ = incidents_of(shown)
-    body = _draw_lanes(lanes, shown, events, incidents, scale, budget=budget, by_direction=True)
+    body = _draw_lanes(lanes, shown, shared, incidents, scale, budget=budget, by_direction=True)
     title = f"Time line of source {run.source}"
     return Enlarged(_frame(lanes, scale, body, shown, name=name, title=title), scale, shown)
 
@@ -160,8 +164,8 @@ def _draw_lanes(
             )
             parts += [_draw_block(block, place[actor], scale, pickable=not by_direction) for block in blocks]
     if "npu" in place:
-        merges = gather_merges(shown, scale, apart=0.8, budget=max(20, budget // 3))
-        parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale))
+        merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
+        parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=by_direction))
     parts.append(_draw_badges(incidents, place, scale))
     return parts
 
@@ -215,7 +219,7 @@ def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Ma
 
 
 def _lives(events: Sequence[Event], end: float) -> list[tuple[float, float, Event | None]]:
-    """When the worker was up: (from, to, its death or None), one entry per start; a foreign worker may not announce one."""
+    """When the worker was up: (from, to, its death or None) per start; a foreign worker may not announce one."""
     lives: list[tuple[float, float, Event | None]] = []
     begin: float | None = None
     for event in (e for e in events if e.actor == "npu"):
@@ -262,8 +266,8 @@ def _draw_death(lane: Lane, death: Event, until: float, scale: TimeScale) -> Mar
     return el("g", tip, rect, label, class_="m")
 
 
-def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale) -> Markup:
-    """Arrows from the NPU's lane up to the CPU's, each with the number of values adopted."""
+def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale, *, label_zero: bool) -> Markup:
+    """Arrows from the NPU's lane up to the CPU's, with the number of values adopted."""
     parts = []
     positions = [scale.at(merge.t) for merge in merges]
     top, length = cpu.y + cpu.height + 2, npu.y - cpu.y - cpu.height - 4
@@ -274,12 +278,13 @@ def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale
         )
         arrow = el("svg", shape, x=percent(x), y=top, class_="at")
         if i + 1 == len(positions) and x > 93:
-            # No room at the right edge: the last label shares the gap before its arrow with the label of the one before.
+            # No room at the right edge: the last label shares the gap before its arrow with the label before.
             room, side, dx = (x - (positions[i - 1] if i else 0.0)) / 2, "end", -7
         else:
             crowded = i + 2 == len(positions) and following > 93
             room, side, dx = (following - x) / (2 if crowded else 1), "start", 7
         label = fitted_text(merge.label, x, top + length / 2 + 9, room, class_="t-gift", anchor=side, dx=dx)
+        label = label if merge.adopted or label_zero else EMPTY
         parts.append(el("g", el("title", merge.tip), arrow, label, class_="m"))
     return join(parts)
 
@@ -344,8 +349,8 @@ def _describe(events: Sequence[Event], scale: TimeScale) -> str:
     merges = [e for e in events if e.kind == "merge"]
     sentences = [
         f"{seconds(scale.span)} from {seconds(scale.start)} into the job.",
-        f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)} and waiting {seconds(waits)}, "
-        f"NPU worker starting or in rounds {seconds(busy['npu'])}.",
+        f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)} "
+        f"and waiting {seconds(waits)}, NPU worker starting or in rounds {seconds(busy['npu'])}.",
         f"{plural(len(merges), 'merge')}, {plural(sum(e.count('adopted') for e in merges), 'value')} adopted.",
     ]
     return " ".join([*sentences, *(incident.text for incident in incidents_of(events)[0])])

@@ -23,7 +23,7 @@ def job(tmp_path: Path) -> Callable[..., Finished]:
 
     def run(*settings: str) -> Finished:
         small = ["graph.generator.scale=8", "graph.generator.edge_factor=8", "source=random:2", "compare.enabled=false"]
-        quick = ["core.select=size", "core.size=64", "npu.round_timeout_s=20", f"output={tmp_path / 'out'}"]
+        quick = ["core.size=64", "npu.round_timeout_s=20", f"output={tmp_path / 'out'}"]
         return run_job(load_config(None, [*small, *quick, *settings]))
 
     return run
@@ -73,7 +73,9 @@ class ScriptedWorker(threading.Thread):
 
 
 @pytest.fixture
-def with_worker(tmp_path: Path, job: Callable[..., Finished]) -> Iterator[Callable[..., tuple[Finished, ScriptedWorker]]]:
+def with_worker(
+    tmp_path: Path, job: Callable[..., Finished]
+) -> Iterator[Callable[..., tuple[Finished, ScriptedWorker]]]:
     """Run ``job`` in share mode against a scripted external worker."""
     workers: list[ScriptedWorker] = []
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hybrid.job import Finished
-from tests.e2e.conftest import ScriptedWorker, answer, assert_exact, honest_values, kronecker_pairs, lines_of
+from tests.e2e.conftest import (
+    ScriptedWorker,
+    answer,
+    assert_exact,
+    honest_values,
+    kronecker_pairs,
+    lines_of,
+    read_pairs,
+)
 
 Run = Callable[..., tuple[Finished, ScriptedWorker]]
 
@@ -42,7 +51,8 @@ def torn(round_dir: Path) -> None:
 
 
 def cut_at_a_line(round_dir: Path) -> None:
-    answer(round_dir, "".join(lines_of(honest_values(round_dir)).splitlines(keepends=True)[:2]))
+    sent = read_pairs(round_dir / "value.txt")
+    answer(round_dir, lines_of({v: value for v, value in honest_values(round_dir).items() if v != min(sent)}))
 
 
 def foreign(round_dir: Path) -> None:
@@ -114,8 +124,6 @@ def test_bad_answer_is_refused_and_named(with_worker: Run, behaviour: Callable, 
 
 def poison(round_dir: Path) -> None:
     """Plausible lies: every new value one less than the truth, and never below what is possible at first sight."""
-    from tests.e2e.conftest import read_pairs
-
     sent = read_pairs(round_dir / "value.txt")
     least = min(sent.values()) + 1
     truth = honest_values(round_dir)
@@ -124,8 +132,6 @@ def poison(round_dir: Path) -> None:
 
 def omit(round_dir: Path) -> None:
     """Sends back what it got: as if no core edge could improve anything."""
-    from tests.e2e.conftest import read_pairs
-
     answer(round_dir, lines_of(read_pairs(round_dir / "value.txt")))
 
 
@@ -176,6 +182,4 @@ def test_race_without_any_answer_ends_at_once(with_worker: Run) -> None:
 
 
 def finished_trace(finished: Finished) -> list[dict]:
-    import json
-
     return [json.loads(line) for line in (finished.folder / "trace.jsonl").read_text().splitlines()]

@@ -157,7 +157,7 @@ def build_case(case: Case) -> Graph:
 @given(case=cases(), lanes=st.integers(1, 5), bucket_log=st.integers(0, 4))
 def test_equals_the_reference(case, lanes, bucket_log):
     with (
-        mock.patch.object(build, "_lanes", lambda entries: lanes),
+        mock.patch.object(build, "_lanes", return_value=lanes),
         mock.patch.object(build, "ENTRIES_PER_BUCKET_LOG", bucket_log),
     ):
         check(case, build_case(case))
@@ -169,7 +169,7 @@ def test_equals_the_reference(case, lanes, bucket_log):
 def test_lanes_and_buckets_do_not_show(case, lanes, bucket_log):
     plain = build_case(case)
     with (
-        mock.patch.object(build, "_lanes", lambda entries: lanes),
+        mock.patch.object(build, "_lanes", return_value=lanes),
         mock.patch.object(build, "ENTRIES_PER_BUCKET_LOG", bucket_log),
     ):
         cut = build_case(case)

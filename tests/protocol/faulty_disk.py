@@ -39,6 +39,8 @@ def _failing(name: str) -> Any:
                 fd, data = arguments
                 os.write(fd, data[: len(data) // 2])
             raise OSError(self._code, os.strerror(self._code))
+        if name == "sync":
+            return None  # counted, and spared: no test pulls the plug
         return real(self, *arguments)
 
     return method

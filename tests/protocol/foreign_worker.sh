@@ -6,6 +6,7 @@ until [ -e "$dir/stop.flag" ]; do
   for round in "$dir"/round-*; do
     [ -e "$round/value.txt" ] && [ ! -e "$round/ok.flag" ] && [ ! -e "$round/stop.flag" ] || continue
     awk '
+      BEGIN           { n = 0 }
       /^[ \t]*(#|$)/  { next }                             # comments and blank lines
       file == "core"  { source[n] = $1; target[n] = $2; n++; next }
       file == "value" { value[$1] = $2 + 0 }

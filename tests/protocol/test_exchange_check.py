@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from exchange.check import check_answer, require_good_answer
 from exchange.errors import ExchangeError
-from naive import close_core
+from tests.naive import close_core
 
 
 def judge(pairs: list[tuple[int, int]], k: int, sent: dict[int, int]) -> list[str]:
@@ -32,7 +32,8 @@ def test_a_true_answer_passes_also_in_part_and_half_way(question: tuple, data: s
     pairs = list(close_core(edges, sent).items())
     assert judge(pairs, k, sent) == []
     assert judge(pairs + pairs, k, sent) == []
-    assert judge(data.draw(st.lists(st.sampled_from(pairs))), k, sent) == []
+    part = data.draw(st.lists(st.sampled_from(pairs)))
+    assert judge(part + [(v, value) for v, value in pairs if v in sent], k, sent) == []
 
 
 @given(questions(), st.data())
@@ -65,7 +66,16 @@ def test_what_passes_never_raises_a_value_nor_undercuts_all(question: tuple, dat
     ],
 )
 def test_each_kind_of_lie_is_named(pairs: list[tuple[int, int]], words: str) -> None:
-    assert any(words in problem for problem in judge(pairs, 5, {0: 2, 3: 4}))
+    sent = {0: 2, 3: 4}
+    rest = [pair for pair in sent.items() if pair[0] not in dict(pairs)]
+    assert judge(rest, 5, dict(rest)) == []
+    assert any(words in problem for problem in judge(pairs + rest, 5, sent))
+
+
+def test_an_answer_cut_off_between_two_lines_is_noticed() -> None:
+    assert judge([(0, 2), (3, 4)], 5, {0: 2, 3: 4}) == []
+    for cut in ([], [(0, 2)], [(1, 3), (3, 4)]):
+        assert any("are missing" in problem for problem in judge(cut, 5, {0: 2, 3: 4}))
 
 
 def test_values_out_of_nothing() -> None:
@@ -74,7 +84,7 @@ def test_values_out_of_nothing() -> None:
 
 
 def test_zero_length_edges_may_repeat_the_smallest_value() -> None:
-    pairs, none = np.array([[1, 2]]), (np.array([0]), np.array([2]))
+    pairs, none = np.array([[0, 2], [1, 2]]), (np.array([0]), np.array([2]))
     assert check_answer(pairs, 2, *none, min_step=0) == []
     assert check_answer(pairs, 2, *none) != []
 
@@ -82,4 +92,4 @@ def test_zero_length_edges_may_repeat_the_smallest_value() -> None:
 def test_as_an_error() -> None:
     with pytest.raises(ExchangeError, match=r"data\.txt.*unknown.*Fix"):
         require_good_answer(np.array([[9, 1]]), 2, np.array([0]), np.array([0]), path="data.txt")
-    require_good_answer(np.array([[1, 1]]), 2, np.array([0]), np.array([0]))
+    require_good_answer(np.array([[0, 0], [1, 1]]), 2, np.array([0]), np.array([0]))

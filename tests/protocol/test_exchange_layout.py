@@ -43,7 +43,11 @@ def test_tokens() -> None:
         layout.round_id(-1, "0000abcd")
 
 
-def test_cores_belong_to_their_job() -> None:
-    assert layout.is_core_of(layout.core_name(1, "0000abcd"), "0000abcd")
-    assert not layout.is_core_of(layout.core_name(1, "0000abcd"), "1111abcd")
-    assert layout.parse_round_id(layout.core_name(1, "0000abcd")) is None
+@pytest.mark.parametrize("name", [layout.core_name(1, "0000abcd"), layout.round_id(1, "0000abcd")])
+def test_directories_belong_to_their_job(name: str) -> None:
+    for shown in (name, layout.removed_name(name, "12345678")):
+        assert layout.belongs_to(shown, "0000abcd")
+        assert not layout.belongs_to(shown, "1111abcd")
+    assert layout.parse_round_id(layout.removed_name(name, "12345678")) is None
+    assert not layout.belongs_to("notes.txt", "0000abcd")
+    assert not layout.belongs_to(".value.txt.0000abcd.tmp", "0000abcd")

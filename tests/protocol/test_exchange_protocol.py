@@ -38,6 +38,7 @@ from exchange.protocol import (
     StopSeen,
     Submit,
     Tick,
+    Withdraw,
     WorkerAction,
     WorkerDied,
     WorkerEvent,
@@ -131,6 +132,7 @@ COORDINATOR_ALPHABET: list[CoordinatorEvent] = [
     WorkerReady(),
     WorkerDied("signal 9"),
     Stop(),
+    Withdraw("CPU first"),
     WriteFailed(FIRST, "full"),
 ]
 
@@ -154,6 +156,7 @@ COORDINATOR_EVENTS = st.one_of(
     st.builds(WorkerDied, st.just("signal 9")),
     st.builds(Distrust, st.just("no witness")),
     st.just(Stop()),
+    st.just(Withdraw("CPU first")),
 )
 LIKELY = st.one_of(
     st.builds(Submit, st.just(1.0)),
@@ -285,6 +288,19 @@ def test_stop_with_a_round_outstanding() -> None:
     machine = coordinator()
     machine.handle(Submit(0.0))
     assert [type(action) for action in machine.handle(Stop())] == [AbandonRound, WriteStop]
+
+
+def test_a_withdrawn_round_makes_room_for_the_next() -> None:
+    machine = coordinator()
+    assert machine.handle(Withdraw("CPU first")) == []
+    machine.handle(Submit(0.0))
+    machine.handle(OkSeen(FIRST))
+    assert machine.handle(Withdraw("CPU first")) == [AbandonRound(FIRST, "CPU first")]
+    assert machine.state == "idle"
+    assert machine.handle(DataRead(FIRST, FIRST)) == []
+    assert machine.handle(Submit(1.0)) == [WriteRound(SECOND)]
+    assert machine.handle(OkSeen(FIRST)) == []
+    assert machine.deadline_s == 1.0 + START_S
 
 
 def test_a_token_is_required() -> None:

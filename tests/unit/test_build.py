@@ -1,4 +1,4 @@
-"""build_graph on chosen cases: rules and their counts, ids of every size, empty graphs, lies, memory, interpreter mode."""
+"""build_graph on chosen cases: rules and their counts, ids of every size, empty graphs, lies, memory, no JIT."""
 
 from __future__ import annotations
 
@@ -302,9 +302,10 @@ def test_interpreted_kernels_build_the_same_graph(project_root: Path):
         "print(fingerprint(build_graph(e)), fingerprint(build_graph(e, directed=True)))"
     )
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(project_root)}
-    told = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], env=environment, cwd=project_root, capture_output=True, text=True,
-        timeout=60, check=True,
-    ).stdout.split()  # fmt: skip
+    command = [sys.executable, "-W", "error", "-c", script]
+    run = subprocess.run(
+        command, env=environment, cwd=project_root, capture_output=True, text=True, timeout=60, check=True
+    )
+    told = run.stdout.split()
     edges = kronecker(6, 4, seed=2)
     assert told == [fingerprint(build_graph(edges)), fingerprint(build_graph(edges, directed=True))]

@@ -50,7 +50,7 @@ def test_kronecker_declares_its_space():
     assert edges.src.dtype == edges.dst.dtype == np.int64
     assert edges.id_range == (0, 256)
     assert edges.directed is False
-    assert 0 <= min(edges.src.min(), edges.dst.min())
+    assert min(edges.src.min(), edges.dst.min()) >= 0
     assert max(edges.src.max(), edges.dst.max()) < 256
 
 

@@ -55,7 +55,7 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     if header is not None and (apart or header[1] > header[0] or style_differs):
         return _with_header(path, first, header, rest, promised)
     if apart:
-        block = Block(first.encode("utf-8"), line_number - 1)
+        block = Block(first.encode("utf-8"), line_number - 1, 0)
         raise row_error(parse.TOO_FEW_COLUMNS, block, len(block.text), layout_of(columns), path)
     notes = _snap_note(promised, edges.rows)
     if header is not None:

@@ -62,8 +62,17 @@ class GrowingArray:
         self._array[self._used : needed] = values
         self._used = needed
 
+    def reserve(self, count: int) -> None:
+        """Make room at once; memory that is not used in the end is never touched, so a guess too high costs nothing."""
+        if count > len(self._array):
+            larger = np.empty(count, self._array.dtype)
+            larger[: self._used] = self._array[: self._used]
+            self._array = larger
+
     def become_float(self) -> None:
-        self._array = self._array[: self._used].astype(np.float64)
+        larger = np.empty(len(self._array), np.float64)
+        larger[: self._used] = self._array[: self._used]
+        self._array = larger
 
     def take(self) -> np.ndarray:
         """The values; the array is spent afterwards."""
@@ -99,7 +108,7 @@ def read_rows(source: TextSource, layout: RowLayout) -> Numbers:
     src, dst, weight = GrowingArray(np.int64), GrowingArray(np.int64), GrowingArray(np.int64)
     float_mode = False
     with closing(_parse_in_order(source, layout)) as stream:
-        for parsed in stream:
+        for number, parsed in enumerate(stream):
             if parsed.status == parse.NEEDS_FLOAT and not layout.integer_weights:
                 parsed = _parse_block(parsed.block, layout, True, source.path)
             if parsed.status != parse.OK:
@@ -111,6 +120,10 @@ def read_rows(source: TextSource, layout: RowLayout) -> Numbers:
                     weight.become_float()
                     float_mode = True
                 weight.append(parsed.weight)
+            if number == 0:
+                guess = int(1.05 * len(parsed.src) * source.expected_bytes() / len(parsed.block.text))
+                for array in (src, dst, weight) if weighted else (src, dst):
+                    array.reserve(guess)
     starts = src.take()
     return Numbers(starts, dst.take(), weight.take() if weighted else None, len(starts))
 
@@ -153,7 +166,7 @@ def _parse_in_order(source: TextSource, layout: RowLayout) -> Generator[_Parsed,
 
 def _parse_block(block: Block, layout: RowLayout, float_mode: bool, path: Path) -> _Parsed:
     text = np.frombuffer(block.text, np.uint8)
-    most = block.text.count(b"\n") + 1
+    most = block.lines + 1
     src = np.empty(most, np.int64)
     dst = np.empty(most if layout.id_columns > 1 else 0, np.int64)
     weighted = layout.weight_column >= 0
@@ -208,7 +221,7 @@ def read_ragged(source: TextSource, layout: RaggedLayout) -> tuple[Numbers, np.n
     out = np.zeros(parse.OUT_FIELDS, np.int64)
     for block in source.blocks():
         text = np.frombuffer(block.text, np.uint8)
-        entries, lines = len(text) // 2 + 1, block.text.count(b"\n") + 1
+        entries, lines = len(text) // 2 + 1, block.lines + 1
         block_src, block_dst = np.empty(entries, np.int64), np.empty(entries, np.int64)
         block_rows = np.empty(lines, np.int64)
         while True:
