@@ -83,6 +83,8 @@ def _walk(node: yaml.Node, prefix: str, path: Path) -> Iterator[tuple[str, tuple
             )
         yield prefix, (yaml.SafeLoader("").construct_object(node, deep=True), place)
         return
+    if prefix and not node.value:
+        yield prefix, (None, place)
     seen: set[str] = set()
     for key_node, value_node in node.value:
         name = f"{prefix}.{key_node.value}" if prefix else str(key_node.value)

@@ -138,10 +138,15 @@ def make_log() -> logging.Logger:
     return log
 
 
-def open_mailbox(directory: Path, *, started_by_hand: bool) -> WorkerMailbox:
+def open_mailbox(directory: Path, log: logging.Logger, *, started_by_hand: bool) -> WorkerMailbox:
     """The worker's end of the exchange, known to be writable since worker.json is in it."""
     from exchange.mailbox import WorkerMailbox
 
+    if started_by_hand and directory.parent.is_dir() and not directory.exists():
+        # Worker first, job second is the natural order by hand. One level only: more is likely a mistyped path.
+        with contextlib.suppress(OSError):
+            directory.mkdir()
+            log.info("created the exchange directory %s", directory)
     if not directory.is_dir():
         raise ExchangeMissing(
             f"{directory}: there is no such directory", "create it, or name the one that the coordinator uses"
@@ -239,7 +244,7 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
 def start(arguments: argparse.Namespace, log: logging.Logger, signals: Signals) -> None:
     """Run, and leave a last word in worker.json whatever happens."""
     directory = arguments.exchange.absolute()
-    mailbox = open_mailbox(directory, started_by_hand=arguments.parent is None)
+    mailbox = open_mailbox(directory, log, started_by_hand=arguments.parent is None)
     log.info("start: exchange directory %s", directory)
     try:
         with scratch_directory(log):

@@ -194,7 +194,12 @@ td { white-space: nowrap; }
 td.s, th.s { text-align: left; white-space: normal; }
 td.s:last-child { min-width: 190px; }
 td.s:first-child { white-space: nowrap; }
-@media (max-width: 960px) { table { font-size: 13px; } td, th { padding: 4px 6px; } th { font-size: 12px; } }
+@media (max-width: 960px) {
+  table { font-size: 12.5px; }
+  td, th { padding: 4px; }
+  th { font-size: 12px; }
+  td.s:last-child { min-width: 110px; }
+}
 tr.sum td { font-weight: 600; }
 tr.hit td:first-child { box-shadow: inset 3px 0 var(--merge); }
 tr.fault td:first-child { box-shadow: inset 3px 0 var(--bad); }

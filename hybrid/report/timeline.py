@@ -317,7 +317,7 @@ def _frame(
     drawing = el(
         "svg",
         el("title", title, id=f"{name}-t"),
-        el("desc", _describe(events, scale), id=f"{name}-d"),
+        el("desc", _describe(events, scale, with_npu=lanes[-1].actor == "npu"), id=f"{name}-d"),
         join(bands),
         el("g", _draw_axis(scale, height), class_="axis"),
         join(body),
@@ -342,15 +342,19 @@ def _draw_axis(scale: TimeScale, height: int) -> Markup:
     return join(parts)
 
 
-def _describe(events: Sequence[Event], scale: TimeScale) -> str:
+def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> str:
     """The picture in words, for those who do not see it."""
     busy = {actor: sum(e.duration for e in events if e.actor == actor) for actor in ("coordinator", "cpu", "npu")}
     waits = sum(e.duration for e in events if e.kind == "wait")
-    merges = [e for e in events if e.kind == "merge"]
     sentences = [
         f"{seconds(scale.span)} from {seconds(scale.start)} into the job.",
-        f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)} "
-        f"and waiting {seconds(waits)}, NPU worker starting or in rounds {seconds(busy['npu'])}.",
-        f"{plural(len(merges), 'merge')}, {plural(sum(e.count('adopted') for e in merges), 'value')} adopted.",
+        f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)}.",
     ]
+    if with_npu:
+        merges = [e for e in events if e.kind == "merge"]
+        adopted = plural(sum(e.count("adopted") for e in merges), "value")
+        sentences.append(
+            f"CPU engine waiting {seconds(waits)}; NPU worker starting or in rounds {seconds(busy['npu'])}."
+        )
+        sentences.append(f"{plural(len(merges), 'merge')}, {adopted} adopted.")
     return " ".join([*sentences, *(incident.text for incident in incidents_of(events)[0])])

@@ -329,10 +329,20 @@ def test_wrong_flags_are_an_error(start: Start, flags: list[str], why: str) -> N
     assert why in worker.log
 
 
-def test_a_missing_exchange_directory_is_an_error(start: Start, tmp_path: Path) -> None:
-    worker = start(command=["-m", "npu_engine", "--exchange", str(tmp_path / "nowhere")])
+@pytest.mark.parametrize("path", ["no/where", "worker-0.log"], ids=["missing", "a file"])
+def test_a_missing_exchange_directory_is_an_error(start: Start, tmp_path: Path, path: str) -> None:
+    worker = start(command=["-m", "npu_engine", "--exchange", str(tmp_path / path)])
     assert worker.wait() == 5
-    assert "nowhere: there is no such directory. Fix: create it" in worker.log.splitlines()[-1]
+    assert f"{path}: there is no such directory. Fix: create it" in worker.log.splitlines()[-1]
+
+
+def test_a_worker_started_by_hand_creates_the_directory(
+    start: Start, directory: Path, without_mindspore: dict[str, str]
+) -> None:
+    directory.rmdir()
+    assert start("--parent", str(os.getpid()), environment=without_mindspore).wait() == 5
+    assert start(environment=without_mindspore).wait() == 3
+    assert facts(directory)["state"] == "stopped"
 
 
 def test_an_exchange_directory_that_cannot_be_written_is_an_error(start: Start, directory: Path) -> None:

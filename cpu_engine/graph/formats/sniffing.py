@@ -16,6 +16,7 @@ from cpu_engine.graph.formats.survey import Survey, as_id, survey_text
 
 HEAD_BYTES = 64 << 10
 MOST_CONTROL_SHARE = 0.01  # binary graphs are full of zero bytes, text has none
+MOST_WRONG_LINES = 0.1  # an edge list with more lines of another length is taken for something else
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a")) + b"\x7f"
 _DIMACS_LINE = re.compile(r"^(c(\s.*)?|p\s.*|a\s.*)$")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -140,11 +141,12 @@ def _reads_as_metis(path: Path) -> bool:
 
 
 def _is_adjacency(survey: Survey) -> bool:
-    """Lines of differing length that cannot be an edge list with a wrong line: no majority of 2 or 3 columns."""
+    """Lines of differing length, each of another vertex, too many of them to be the odd wrong line of an edge list."""
     counts = survey.counts()
     if len(counts) < 2 or (max(counts) < 4 and len(counts) < 3):
         return False
-    if max(counts[2], counts[3]) > len(survey.lines) / 2:
+    deviating = len(survey.lines) - max(counts[2], counts[3])
+    if deviating < max(2, MOST_WRONG_LINES * len(survey.lines)):
         return False
     owners = {line[0] for line in survey.lines}
     return len(owners) == len(survey.lines) and all(as_id(token) >= 0 for line in survey.lines for token in line)

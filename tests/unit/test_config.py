@@ -1,0 +1,89 @@
+"""The configuration: defaults, file, overrides and documentation agree; mistakes are named with file, line and fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybrid.config import configuration_page, describe_keys, dump_config, load_config
+from hybrid.errors import ConfigError
+from hybrid.schema import Config
+
+
+def test_default_file_schema_and_page_agree(project_root: Path) -> None:
+    assert load_config(project_root / "configs" / "cluster.yaml") == Config()
+    assert (project_root / "docs" / "configuration.md").read_text() == configuration_page()
+    written = (project_root / "configs" / "cluster.yaml").read_text()
+    for name, *_ in describe_keys():
+        assert f"{name.rsplit('.', 1)[-1]}:" in written, f"{name} is not in configs/cluster.yaml"
+
+
+def test_every_shipped_file_is_valid(project_root: Path) -> None:
+    for path in (project_root / "configs").glob("*.yaml"):
+        load_config(path)
+
+
+def test_what_is_saved_can_be_read_back(tmp_path: Path) -> None:
+    config = load_config(None, ["source=[3, 1099511627776]", "npu.mode=off", "result.forms=[ldbc]", "core.size=7"])
+    (tmp_path / "config.yaml").write_text(dump_config(config))
+    assert load_config(tmp_path / "config.yaml") == config
+
+
+def test_overrides_win_over_the_file_and_nest(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("source: 5\nnpu: {mode: race}\n")
+    config = load_config(path, ["npu.mode=off", "graph.generator={scale: 4, seed: 2}"])
+    assert (config.source, config.npu.mode, config.graph.generator.scale) == (5, "off", 4)
+
+
+def test_a_bare_off_is_the_word() -> None:
+    """YAML 1.1 reads off as false."""
+    assert load_config(None, ["npu.mode=off"]).npu.mode == "off"
+
+
+def test_numbers_as_people_write_them() -> None:
+    config = load_config(None, ["npu.round_timeout_s=1e-3", "npu.start_timeout_s=5", "graph.path=2024"])
+    assert (config.npu.round_timeout_s, config.npu.start_timeout_s, config.graph.path) == (0.001, 5.0, "2024")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("source: 1\nnpu:\n  mod: race\n", 3, "did you mean npu.mode?"),
+        ("grap: {}\n", 1, "unknown key"),
+        ("source: 1\nsource: 2\n", 2, "stands twice"),
+        ("source: [1\n", 2, "not valid YAML"),
+        ("- 1\n- 2\n", 1, "`key: value`"),
+        ("npu: 5\n", 1, "group of keys"),
+        ("source: 1.5\n", 1, "not a vertex id"),
+        ("source: []\n", 1, "not a vertex id"),
+        ("source: random:0\n", 1, "at least one"),
+        ("ranks: -1\n", 1, "out of range"),
+        ("ranks: true\n", 1, "whole number"),
+        ("graph:\n  directed: perhaps\n", 2, "true | false | auto"),
+        ("npu:\n  mode: sahre\n", 2, "did you mean share?"),
+        ("npu:\n  device: null\n", 2, "needs a value"),
+        ("result:\n  forms: [xml]\n", 2, "choose from text, ldbc"),
+        ("graph:\n  generator:\n    scale: 31\n", 3, "from 0 to 30"),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, line: int, told: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert f"job.yaml:{line}:" in str(caught.value)
+    assert told in str(caught.value)
+    assert "Fix: " in str(caught.value)
+
+
+@pytest.mark.parametrize("override", ["source", "=5", "source=[1", "core.size=x"])
+def test_bad_overrides(override: str) -> None:
+    with pytest.raises(ConfigError, match="Fix: "):
+        load_config(None, [override])
+
+
+def test_two_rules_for_the_core_are_one_too_many() -> None:
+    with pytest.raises(ConfigError, match=r"core\.threshold and core\.size"):
+        load_config(None, ["core.size=5", "core.threshold=9"])
