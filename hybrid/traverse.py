@@ -120,7 +120,7 @@ class _Together:
             elif self.sharing and partner.busy:
                 with self.trace.span("cpu", "wait", why="everything left depends on the core"):
                     partner.wait()
-            else:
+            elif not (self.sharing and not partner.usable):  # lost this very moment: the core is taken back first
                 break
         self._close()
         level, parent = engine.finish()

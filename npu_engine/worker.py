@@ -61,6 +61,7 @@ class Worker:
         self._round = _Round()
         self._resident: CoreIdentity | None = None
         self._trouble = ""
+        self._interrupted_by: str | None = None
         self._running = True
         self.answered = 0
 
@@ -73,14 +74,13 @@ class Worker:
                     for round_id in self._mailbox.pending_rounds():
                         self._feed(protocol.RoundSeen(round_id))
                 self._trouble = ""
-            except ExchangeError as error:
-                self._report_trouble(str(error))
+            except Exception as error:  # a disk that fails for a while, mostly; whatever it is, it is no reason to end
+                self._report_trouble(str(error) or type(error).__name__)
                 continue
-            if reason is None and not self._running:
-                # Interrupted in the middle of a round: whatever stopped it is there to be found now.
-                reason = self._why_stop() or "asked to stop"
-            if reason is None and self._once and self.answered:
+            if self._once and self.answered:
                 reason = "one round was answered (--once)"
+            elif not self._running:
+                reason = self._interrupted_by or "asked to stop"
             if reason is not None:
                 self._feed(protocol.StopSeen())
                 return reason
@@ -138,7 +138,9 @@ class Worker:
             work(round_id)
             return done
         except (RoundGone, Interrupted):
-            return protocol.RoundAbandoned(round_id) if self._why_stop() is None else protocol.StopSeen()
+            if self._interrupted_by is not None:
+                return protocol.StopSeen()
+            return protocol.RoundAbandoned(round_id)
         except (ExchangeError, ProgramError) as error:
             return failed(round_id, str(error))
         except Exception as error:
@@ -175,7 +177,8 @@ class Worker:
 
     def _compute(self, round_id: str) -> None:
         def keep_going() -> bool:
-            return self._why_stop() is None and not self._mailbox.round_abandoned(round_id)
+            self._interrupted_by = self._why_stop()
+            return self._interrupted_by is None and not self._mailbox.round_abandoned(round_id)
 
         began = time.perf_counter()
         self._round.answer = self._program.run(self._round.pairs, keep_going)
@@ -201,6 +204,7 @@ class Worker:
             self._skip(round_id, f"the answer is written, its flag is not: {error}")
             return
         self.answered += 1
+        self._running = not self._once
         done, answer = self._round, self._round.answer
         self._log.info(
             "%s: core %d, %d edges, %d values in, %d out, %d iterations, read %.1f compute %.1f write %.1f ms",

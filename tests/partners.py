@@ -30,10 +30,13 @@ def closing_word(edges: list[tuple[int, int]]) -> Word:
 
 
 class ScriptedPartner:
-    """Answers ``word(values)`` after as many looks as ``delays`` says; dies after ``lifetime`` looks."""
+    """Answers ``word(values)`` after as many looks as ``delays`` says; dies after ``lifetime`` looks, or at the submission
+    number ``last_submission``."""
 
-    def __init__(self, word: Word, delays: Iterator[int], lifetime: int | None = None) -> None:
-        self._word, self._delays, self._lifetime = word, delays, lifetime
+    def __init__(
+        self, word: Word, delays: Iterator[int], lifetime: int | None = None, last_submission: int | None = None
+    ) -> None:
+        self._word, self._delays, self._lifetime, self._submissions = word, delays, lifetime, last_submission
         self._looks = self._left = 0
         self._values: np.ndarray | None = None
         self.usable, self.failure = True, ""
@@ -49,6 +52,10 @@ class ScriptedPartner:
     def submit(self, values: np.ndarray) -> None:
         assert self.usable and not self.busy, "one round at a time, and none after the end"
         self._values, self._left = values.copy(), next(self._delays)
+        if self._submissions is not None:
+            self._submissions -= 1
+            if self._submissions < 0:
+                self.distrust("the round could not be written")
 
     def poll(self) -> Answer | None:
         self._looks += 1

@@ -212,11 +212,12 @@ def test_a_signal_stops_a_starting_worker(start: Start, directory: Path) -> None
 
 
 def test_a_program_that_raises_costs_one_round_only(device_process: ProcessPoolExecutor, directory: Path) -> None:
-    lost, served = (write_by_hand(directory, seq, "0 1\n", "0 0\n") for seq in (1, 2))
+    lost, served, after = (write_by_hand(directory, seq, "0 1\n", "0 0\n") for seq in (1, 2, 3))
     log, answered = device_process.submit(device_side.serve_with_a_faulty_program, str(directory)).result(PATIENCE_S)
     assert answered == 1
     assert answer_of(directory, served) == ["0 0", "1 1"]
     assert not (directory / lost / layout.OK_FLAG).exists()
+    assert not (directory / after / layout.OK_FLAG).exists()
     assert "Traceback" in log
     assert f"{lost}: skipped: ZeroDivisionError: the device is on fire" in log
 

@@ -73,8 +73,9 @@ def test_honest_partner_at_any_moment(engine: str, mode: str, pairs: Pairs, dire
     root = data.draw(st.integers(0, graph.n - 1), label="root")
     delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
+    last = data.draw(st.none() | st.integers(0, 3), label="submissions that can be written")
     core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
-    partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime)
+    partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime, last)
     found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
     assert prove_or_repair(graph, found, root, k, Trace()) == 0, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0

@@ -95,7 +95,8 @@ def test_text_formats_may_be_compressed(tmp_path, name, pack):
 def test_comments_separators_line_ends_and_large_ids(tmp_path):
     path = put(
         tmp_path,
-        "# comment\r\n%another\r\n\r\n1,2\r\n 3\t4 # behind\n# between 5 6\n1099511627776 , 9223372036854775807\n\n7  8",
+        "# comment\r\n%another\r\n\r\n1,2\r\n 3\t4 # behind\n# between 5 6\n"
+        "1099511627776 , 9223372036854775807\n\n7  8",
     )
     edges = read_graph(path)
     assert edges.src.tolist() == [1, 3, 2**40, 7]

@@ -477,6 +477,7 @@ def test_bars_hold_every_step_once(steps: int, most: int) -> None:
 
 def test_phases_add_up_and_waiting_for_the_worker_is_named() -> None:
     summary, trace = job()
+    summary["seconds"]["traverse"] = 0.01
     facts = facts_of(summary, trace)
     phases, total = phases_of(facts.seconds, facts.traced_phases)
     named = dict(phases)

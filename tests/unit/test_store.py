@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -52,7 +53,7 @@ def test_round_trip(kind, tmp_path):
     for name in ARRAYS:
         before, after = getattr(graph, name), getattr(again, name)
         assert np.array_equal(before, after), name
-        assert (before.dtype, type(after)) == (after.dtype, np.ndarray), name
+        assert numba.typeof(before) == numba.typeof(after), name  # else every kernel would be compiled twice
     assert (again.in_sources is again.out_targets) == (not graph.directed)
     assert (again.weight is None) == (graph.weight is None)
     if graph.weight is not None:

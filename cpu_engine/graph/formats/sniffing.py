@@ -58,30 +58,24 @@ def _sniff_binary(path: Path, size: int) -> str:
         if gap_header is not None and gap_header.weighted(size) is not None:
             return gap.NAME
         layouts = graph500.plausible_layouts(file, size)
-    # A header that makes sense in a file of another size is a cut-off file, not an edge list by chance.
-    if galois_header is not None and galois_header.datum_bytes in (0, 4, 8) and galois_header.n and not layouts:
-        return galois.NAME
-    if gap_header is not None and gap_header.n and not layouts:
+    lookalikes = list(layouts)
+    if galois_header is not None and size < min(galois_header.sizes()):
+        lookalikes.append(f"a cut-off Galois .gr ({galois.NAME})")
+    if gap_header is not None and size < gap_header.size(weighted=False, inverse=False):
+        lookalikes.append(f"a cut-off GAP .sg ({gap.NAME})")
+    if not layouts and galois_header is not None and galois_header.datum_bytes in (0, 1, 2, 4, 8) and galois_header.n:
+        return galois.NAME  # whose reader says what is wrong with its size
+    if not layouts and gap_header is not None and gap_header.n:
         return gap.NAME
-    if len(layouts) == 1 and galois_header is None and gap_header is None:
+    if len(layouts) == len(lookalikes) == 1:
         return layouts[0]
-    if layouts:
-        reason = (
-            f"binary without a magic number; it could be {' or '.join(_lookalikes(layouts, galois_header, gap_header))}"
-        )
-    else:
-        reason = (
-            "binary, and neither a Galois .gr nor a GAP .sg/.wsg; a Graph500 edge list would have a multiple of 16 "
-            f"bytes (plain) or 12 (packed) and ids that fit the number of edges; the file has {size} bytes"
-        )
+    reason = (
+        f"binary without a magic number; it could be {' or '.join(lookalikes)}"
+        if lookalikes
+        else "binary, and neither a Galois .gr nor a GAP .sg/.wsg; a Graph500 edge list would have a multiple of 16 bytes "
+        f"(plain) or 12 (packed) and ids that fit the number of edges; the file has {size} bytes"
+    )
     raise InputError(reason, path=path, fix=f"name the format: {graph500.PLAIN}, {graph500.PACKED}, galois or gap")
-
-
-def _lookalikes(layouts: list[str], galois_header: object, gap_header: object) -> list[str]:
-    names = list(layouts)
-    names += ["a cut-off Galois .gr"] if galois_header is not None else []
-    names += ["a cut-off GAP .sg"] if gap_header is not None else []
-    return names
 
 
 def _sniff_text(path: Path, text: bytes, whole: bool) -> str:
