@@ -1,4 +1,4 @@
-"""Entry of the checkout: ``python run.py --config configs/cluster.yaml``; the same program as the ``tandem`` command."""
+"""``python run.py --config configs/cluster.yaml``: the same program as the ``tandem`` command."""
 
 import sys
 

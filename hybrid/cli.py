@@ -44,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] == "worker":
         # The worker has a command line of its own, in a process that loads nothing of the coordinator.
-        return importlib.import_module("hybrid.commands.worker").execute(words[1:])
+        from hybrid.commands import worker
+
+        worker.execute(words[1:])
     if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
         words.insert(0, "run")
     options = _parser(words[0]).parse_args(words)

@@ -177,6 +177,8 @@ def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any
     if choices and value not in choices:
         near = difflib.get_close_matches(str(value), choices, 1)
         refuse("not one of " + ", ".join(choices), f"did you mean {near[0]}?" if near else f"choose {choices[0]}")
+    if choices:
+        return value
     return _check_scalar(kinds, hint, metadata, value, refuse)
 
 
@@ -224,8 +226,8 @@ def _check_source(value: Any, refuse: Any) -> Any:
 
 def _type_words(hint: Any, metadata: Any) -> str:
     if metadata["choices"]:
-        words = " | ".join(metadata["choices"])
-        return f"list of {words}" if typing.get_origin(hint) is tuple else words
+        listed = " | ".join(metadata["choices"])
+        return f"list of {listed}" if typing.get_origin(hint) is tuple else listed
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     names = {int: "a whole number", float: "a number", bool: "true | false", str: "text", types.NoneType: "null"}
     words = [names[kind] for kind in kinds if kind in names and not (kind is str and metadata["also"])]
@@ -267,9 +269,9 @@ def configuration_page() -> str:
         "Made from the schema by `python -m hybrid.config > docs/configuration.md`; do not edit by hand.",
         "",
         "A configuration is a YAML file; `configs/cluster.yaml` holds every key with its default. On the command line,",
-        "`--set key=value` changes one key and wins over the file; the value is read as YAML (`--set source=[1,2]`). An",
-        "unknown key is an error that names the nearest one. The effective configuration is saved with every result as",
-        "`config.yaml` and can be run again.",
+        "`--set key=value` changes one key and wins over the file; the value is read as YAML (`--set source=[1,2]`).",
+        "An unknown key is an error that names the nearest one. The effective configuration is saved with every result",
+        "as `config.yaml` and can be run again.",
         "",
         "| key | value | default | meaning |",
         "|---|---|---|---|",

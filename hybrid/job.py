@@ -7,6 +7,7 @@ directory, no half-written result - however the job ends.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -93,7 +94,7 @@ def run_job(config: Config) -> Finished:
     if config.ranks != 1:
         raise ConfigError("ranks: this version runs on one", value=config.ranks, fix="set ranks: 1")
     if config.threads != "auto":
-        numba.set_num_threads(min(int(config.threads), numba.config.NUMBA_NUM_THREADS))
+        numba.set_num_threads(min(int(config.threads), len(os.sched_getaffinity(0))))
     folder = ResultFolder(config.output, config.algorithm)
     try:
         with _log_to(folder.path / "log.txt"):

@@ -1,4 +1,4 @@
-"""From the configuration to a graph in memory: a stored graph, a file, or a generator, through the cache of built graphs."""
+"""From the configuration to a graph: a stored one, a file, or a generator, through the cache of built graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker as the traversal sees it: rounds through the exchange directory, a process behind them, one verdict on both.
+"""The worker as the traversal sees it: rounds through the exchange directory, and a process behind them.
 
 Drives the coordinator's state machine (exchange.protocol decides, this module carries out) and turns files into core
 value arrays. Invariant: nothing that a worker does or fails to do raises here; it ends the partnership with a reason.
@@ -6,6 +6,7 @@ value arrays. Invariant: nothing that a worker does or fails to do raises here; 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -20,7 +21,8 @@ import numpy as np
 from exchange import messages
 from exchange.check import require_good_answer
 from exchange.errors import ExchangeError
-from exchange.layout import Format
+from exchange.files import lock_directory
+from exchange.layout import Format, new_token
 from exchange.mailbox import CoordinatorMailbox
 from exchange.protocol import CoordinatorProtocol
 from exchange.watch import Mode, Watcher
@@ -32,6 +34,8 @@ from hybrid.traverse import Answer
 _log = logging.getLogger(__name__)
 _LOOK_INTERVAL_S = 0.05  # how often a waiting coordinator looks whether the worker still lives
 _MEMORY = Path("/dev/shm")
+_PREFIX = "tandem-exchange-"
+_STALE_S = 60.0  # younger ones may be about to be locked
 
 
 class NpuPartner:
@@ -254,5 +258,20 @@ class NpuPartner:
 
 def _fresh_directory() -> Path:
     """A directory in memory where there is one: the files are small, short-lived and latency-bound."""
-    base = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="tandem-", dir=base))
+    base = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+    _sweep(base)
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+
+
+def _sweep(base: Path) -> None:
+    """Remove what jobs that were killed outright left: directories of ours that no coordinator holds any more."""
+    for left in base.glob(f"{_PREFIX}*"):
+        try:
+            stale = left.stat().st_uid == os.getuid() and time.time() - left.stat().st_mtime > _STALE_S
+        except FileNotFoundError:
+            continue
+        if stale:
+            with contextlib.suppress(ExchangeError):  # held: its job lives
+                lock = lock_directory(left, new_token())
+                shutil.rmtree(left, ignore_errors=True)
+                lock.release(remove=False)

@@ -7,7 +7,9 @@ frozen: a job's configuration never changes under it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+Rule = Literal["drop", "keep"]
 
 
 def key(
@@ -47,8 +49,8 @@ class GraphConfig:
     path: str | None = key(None, "graph file in any known format, or a stored graph; null = generate one")
     format: str = key("auto", "how to read the file; auto = look at its content (docs/formats.md lists the names)")
     directed: bool | str = key("auto", "true, false, or auto = what the file says, else directed", also=("auto",))
-    self_loops: str = key("drop", "edges from a vertex to itself", choices=("drop", "keep"))
-    duplicates: str = key("drop", "repeated edges (the smallest weight stays)", choices=("drop", "keep"))
+    self_loops: Rule = key("drop", "edges from a vertex to itself", choices=("drop", "keep"))
+    duplicates: Rule = key("drop", "repeated edges (the smallest weight stays)", choices=("drop", "keep"))
     cache: bool = key(True, "keep the built graph, so that the next run opens it in milliseconds")
     cache_dir: str | None = key(None, "where built graphs are kept; null = $TANDEM_CACHE, else ~/.cache/tandem")
     generator: GeneratorConfig = section(GeneratorConfig)

@@ -40,8 +40,8 @@ def _interrupts_held() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for got in came:
+            signal.raise_signal(got)
 
 
 class WorkerSupervisor:

@@ -29,9 +29,15 @@ class Answer:
 class Partner(Protocol):
     """Whoever iterates on the core. Never raises for what a worker does: it becomes unusable and says why."""
 
-    usable: bool
-    busy: bool
     failure: str
+
+    @property
+    def usable(self) -> bool:
+        """Whether rounds can still be sent."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a round is outstanding."""
 
     def begin(self) -> None:
         """A new traversal starts."""

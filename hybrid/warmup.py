@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,7 +15,7 @@ from cpu_engine.algorithms.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
 from hybrid.terminal import note
 
-_ENGINES = {"async": AsyncBfs, "level": LevelBfs}
+_ENGINES: dict[str, Callable[[CoreSplit], Traversal]] = {"async": AsyncBfs, "level": LevelBfs}
 _SLOW_S = 1.0
 
 

@@ -30,8 +30,10 @@ def closing_word(edges: list[tuple[int, int]]) -> Word:
 
 
 class ScriptedPartner:
-    """Answers ``word(values)`` after as many looks as ``delays`` says; dies after ``lifetime`` looks, or at the submission
-    number ``last_submission``."""
+    """Answers ``word(values)`` after as many looks as ``delays`` says.
+
+    Dies after ``lifetime`` looks, or when more than ``last_submission`` rounds are submitted.
+    """
 
     def __init__(
         self, word: Word, delays: Iterator[int], lifetime: int | None = None, last_submission: int | None = None
@@ -50,7 +52,8 @@ class ScriptedPartner:
         self._values = None
 
     def submit(self, values: np.ndarray) -> None:
-        assert self.usable and not self.busy, "one round at a time, and none after the end"
+        assert self.usable, "no round after the end"
+        assert not self.busy, "one round at a time"
         self._values, self._left = values.copy(), next(self._delays)
         if self._submissions is not None:
             self._submissions -= 1

@@ -73,14 +73,14 @@ def _compare_and_swap(typingctx, array, index, expected, value):
 
 @overload(atomic_min)
 def _overload_min(array, index, value):
-    return lambda array, index, value: _rmw_min(array, index, value)
+    return lambda array, index, value: _rmw_min(array, index, value)  # type: ignore[call-arg]
 
 
 @overload(atomic_exchange)
 def _overload_exchange(array, index, value):
-    return lambda array, index, value: _rmw_exchange(array, index, value)
+    return lambda array, index, value: _rmw_exchange(array, index, value)  # type: ignore[call-arg]
 
 
 @overload(atomic_claim)
 def _overload_claim(array, index, expected, value):
-    return lambda array, index, expected, value: _compare_and_swap(array, index, expected, value)
+    return lambda array, index, expected, value: _compare_and_swap(array, index, expected, value)  # type: ignore[call-arg]

@@ -12,7 +12,7 @@ def pull_step(row_begin, row_end, sources, level, parent, depth, tally):
     """Give ``depth + 1`` to each unvisited vertex with an in-neighbour at ``depth``.
 
     Invariant  before: exactly the vertices within ``depth`` hops carry a level; after: those within ``depth + 1``.
-    Races      iteration v writes only level[v] and parent[v]; a concurrent reader sees -1 or depth + 1, never ``depth``.
+    Races      iteration v writes only level[v] and parent[v]; a reader sees -1 or depth + 1, never ``depth``.
     Work       O(m) worst case, early exit per vertex; in-neighbours come hubs first (ids fall with degree).
 
     ``tally[t]`` = (edges looked at, vertices found) of thread t.

@@ -1,4 +1,4 @@
-"""``doctor``: looks at everything a job needs on this machine, really starts a worker, and says how to fix what fails."""
+"""``doctor``: looks at everything a job needs here, really starts a worker, and says how to fix what fails."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def account(summary: dict[str, Any], folder: Path) -> str:
     lines = [
         f"graph    {graph['name']}: {count(graph['vertices'])} vertices ({count(graph['isolated'])} isolated), "
         f"{count(graph['edges'])} edges, {direction}; {opened}",
-        f"core     {count(core['size'])} vertices, {count(core['edges'])} edges, density {core['density']:.1%}; {core['rule']}",
+        f"core     {count(core['size'])} vertices, {count(core['edges'])} edges, density {core['density']:.1%}; "
+        f"{core['rule']}",
         f"npu      mode {npu['mode']}, device {npu['device']}; {npu['outcome']}",
         "",
         table(headings, rows),

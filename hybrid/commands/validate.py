@@ -1,4 +1,4 @@
-"""``validate``: proves a result folder right from its arrays and the graph alone, or checks a stored graph's checksums."""
+"""``validate``: proves a result right from its arrays and the graph alone, or checks a stored graph's checksums."""
 
 from __future__ import annotations
 

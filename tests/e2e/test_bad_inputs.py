@@ -52,7 +52,7 @@ def test_isolated_source_beside_others(run_file: Callable[..., Finished]) -> Non
 
 
 def test_source_that_is_not_there(run_file: Callable[..., Finished]) -> None:
-    with pytest.raises(InputError, match="vertex 5 is not in the graph.*nearest 3 and 7.*Fix"):
+    with pytest.raises(InputError, match=r"vertex 5 is not in the graph.*nearest 3 and 7.*Fix"):
         run_file("1 2\n2 3\n7 1\n", "source=5")
 
 

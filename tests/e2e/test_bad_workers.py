@@ -80,7 +80,7 @@ def unknown_vertex(round_dir: Path) -> None:
 
 
 def too_small(round_dir: Path) -> None:
-    answer(round_dir, lines_of({vertex: 0 for vertex in honest_values(round_dir)}))
+    answer(round_dir, lines_of(dict.fromkeys(honest_values(round_dir), 0)))
 
 
 def larger(round_dir: Path) -> None:

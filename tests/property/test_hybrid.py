@@ -36,7 +36,9 @@ def built(pairs: Pairs, directed: bool) -> Graph:
 
 def inner_pairs(graph: Graph) -> Pairs:
     """The graph's arcs in internal ids."""
-    return [(u, int(v)) for u in range(graph.n) for v in graph.out_targets[graph.out_offsets[u] : graph.out_offsets[u + 1]]]
+    return [
+        (u, int(v)) for u in range(graph.n) for v in graph.out_targets[graph.out_offsets[u] : graph.out_offsets[u + 1]]
+    ]
 
 
 def check(graph: Graph, pairs: Pairs, directed: bool, root: int, found: Traversed) -> None:
@@ -65,7 +67,9 @@ def test_cpu_alone_is_exact(engine: str, pairs: Pairs, directed: bool, data: st.
 @pytest.mark.parametrize("engine", ENGINES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
 @settings(max_examples=80, deadline=None)
-def test_honest_partner_at_any_moment(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+def test_honest_partner_at_any_moment(
+    engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject
+) -> None:
     graph = built(pairs, directed)
     if graph.n == 0:
         return

@@ -72,8 +72,8 @@ def _sniff_binary(path: Path, size: int) -> str:
     reason = (
         f"binary without a magic number; it could be {' or '.join(lookalikes)}"
         if lookalikes
-        else "binary, and neither a Galois .gr nor a GAP .sg/.wsg; a Graph500 edge list would have a multiple of 16 bytes "
-        f"(plain) or 12 (packed) and ids that fit the number of edges; the file has {size} bytes"
+        else "binary, and neither a Galois .gr nor a GAP .sg/.wsg; a Graph500 edge list would have a multiple of 16 "
+        f"bytes (plain) or 12 (packed) and ids that fit the number of edges; the file has {size} bytes"
     )
     raise InputError(reason, path=path, fix=f"name the format: {graph500.PLAIN}, {graph500.PACKED}, galois or gap")
 
@@ -111,12 +111,12 @@ def _is_metis(path: Path, survey: Survey) -> bool:
         return False
     stride = 2 if header.weighted else 1
     counts = survey.counts(1)
-    if len(counts) == 1 and not (survey.blank_lines and survey.whole):
-        # Lines of equal length may be edges as well: METIS only if the sums agree, and then only if all of it does.
-        neighbours = (next(iter(counts)) - header.skip) / stride
-        if neighbours != int(neighbours) or neighbours * header.vertices != 2 * header.edges:
-            return False
-        return _reads_as_metis(path)
+    if len(counts) == 1:
+        # Lines of equal length may be edges as well: METIS only if all of it agrees. The sums tell most files apart
+        # without reading them.
+        neighbours = header.vertices * (next(iter(counts)) - header.skip)
+        sums_agree = neighbours == 2 * header.edges * stride or survey.blank_lines > 0
+        return sums_agree and _reads_as_metis(path)
     ids = [as_id(token) for row in rows for token in row[header.skip :: stride]]
     entries_fit = len(ids) == 2 * header.edges if survey.whole else len(ids) <= 2 * header.edges
     if min(ids, default=1) < 1 or max(ids, default=1) > header.vertices:
@@ -149,9 +149,18 @@ def _is_adjacency(survey: Survey) -> bool:
 def _sniff_single_column(path: Path, survey: Survey) -> str:
     if ldbc.sibling(path, "v") == path and ldbc.describe(path) is not None:
         return ldbc.NAME
+    if as_id(survey.lines[0][0]) < 0:
+        raise InputError(
+            "there is one column, and it is no number",
+            path=path,
+            line=survey.first_line,
+            value=survey.lines[0][0][:60],
+            fix="separate the columns by white space or commas",
+        )
     raise InputError(
         "there is one column: a list of vertices, without edges",
         path=path,
+        line=survey.first_line,
         value=" ".join(survey.lines[0])[:60],
         fix="name the edge file; for an LDBC graph put the .e file beside the .v file",
     )
@@ -159,13 +168,17 @@ def _sniff_single_column(path: Path, survey: Survey) -> str:
 
 def _refuse_ragged(path: Path, survey: Survey) -> None:
     """Refuse what is neither an edge list (perhaps with a bad line, which its reader reports) nor anything else."""
-    counts = survey.counts(1) or survey.counts()
-    if not counts or max(counts[2], counts[3]) * 2 > sum(counts.values()) or not _all_numbers(survey):
+    counts = survey.counts()
+    behind = survey.counts(1)  # the first line may be a header
+    if not counts or not _all_numbers(survey):
+        return
+    if any(max(some[2], some[3]) * 2 > sum(some.values()) for some in (counts, behind)):
         return
     shape = f"{min(counts)} to {max(counts)} columns" if len(counts) > 1 else f"{min(counts)} columns"
     raise InputError(
         f"the lines have {shape}: not an edge list (2 or 3), no METIS header, and not surely an adjacency list",
         path=path,
+        line=survey.first_line,
         value=" ".join(survey.lines[0])[:60],
         fix="name the format: adjacency for 'vertex neighbour ...', metis, or edge-list to be told its first bad line",
     )

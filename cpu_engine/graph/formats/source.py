@@ -96,14 +96,14 @@ class TextSource:
         self._text_read = 0
         self._at_end = False
         self._file = path.open("rb")
-        self.compression = compression_of(self._file.read(6), path)
-        self._file.seek(0)
         self._stream: BinaryIO = self._file
-        if self.compression == "gzip":
-            self._stream = gzip.GzipFile(fileobj=self._file)  # type: ignore[assignment]
-        elif self.compression == "xz":
-            self._stream = lzma.LZMAFile(self._file)  # type: ignore[assignment]  # noqa: SIM115
         try:
+            self.compression = compression_of(self._file.read(6), path)
+            self._file.seek(0)
+            if self.compression == "gzip":
+                self._stream = gzip.GzipFile(fileobj=self._file)  # type: ignore[assignment]
+            elif self.compression == "xz":
+                self._stream = lzma.LZMAFile(self._file)  # type: ignore[assignment]  # noqa: SIM115
             self._fill()
         except BaseException:
             self.close()

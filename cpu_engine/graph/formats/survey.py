@@ -18,6 +18,7 @@ class Survey:
     """Tokens of the first data lines (comments and blank lines left out), and their column counts."""
 
     lines: tuple[list[str], ...]
+    first_line: int  # the number of the first of them
     blank_lines: int
     whole: bool  # the survey saw the whole file
 
@@ -39,14 +40,15 @@ def survey_text(text: bytes, whole: bool) -> Survey:
     elif not whole:
         text = text[: text.rfind(b"\n") + 1] or text
     lines: list[list[str]] = []
-    blank = 0
-    for line in text.decode("latin-1").split("\n"):
+    first_line = blank = 0
+    for number, line in enumerate(text.decode("latin-1").removesuffix("\n").split("\n"), 1):
         tokens = split_columns(line)
         if tokens:
+            first_line = first_line or number
             lines.append(tokens)
         elif not line.strip():
             blank += 1
-    return Survey(tuple(lines), blank, whole)
+    return Survey(tuple(lines), first_line, blank, whole)
 
 
 def as_id(token: str) -> int:
