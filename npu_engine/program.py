@@ -53,7 +53,7 @@ class Answer:
     iterations: int
 
 
-class _CompiledLoop(nn.Cell):  # type: ignore[misc]  # MindSpore has no type information
+class _CompiledLoop(nn.Cell):
     """The loop as one graph, for one padded size."""
 
     def __init__(self, matrix: Matrix) -> None:
@@ -61,7 +61,7 @@ class _CompiledLoop(nn.Cell):  # type: ignore[misc]  # MindSpore has no type inf
         # As a Parameter the matrix stays on the device; as an argument it would be sent with every call.
         self.matrix = Parameter(Tensor.from_numpy(matrix), name="matrix", requires_grad=False)
 
-    @ms.jit  # type: ignore[untyped-decorator]
+    @ms.jit
     def construct(self, value: Tensor, settled: Tensor, step: Tensor, limit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         iterations = Tensor(0, ms.int32)
         going = Tensor(True)

@@ -77,9 +77,11 @@ def describe(graph: Any) -> dict[str, Any]:
 def render(name: str, facts: dict[str, Any]) -> str:
     degree = facts["degree"]
     ids = "" if not facts["ids"] else f", ids {facts['ids'][0]}..{facts['ids'][1]}"
+    direction = "directed" if facts["directed"] else "undirected"
+    weighted = ", weighted" if facts["weighted"] else ""
     vertices = f"{count(facts['vertices'])} vertices ({count(facts['isolated'])} isolated)"
     lines = [
-        f"{name}: {vertices}{ids}, {count(facts['edges'])} {'directed' if facts['directed'] else 'undirected'} edges{', weighted' if facts['weighted'] else ''}",
+        f"{name}: {vertices}{ids}, {count(facts['edges'])} {direction} edges{weighted}",
         f"degree: max {count(degree['max'])}, mean {degree['mean']:.1f}, median {degree['p50']:.0f}, "
         f"90 % {degree['p90']:.0f}, 99 % {degree['p99']:.0f}",
     ]

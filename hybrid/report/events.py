@@ -13,6 +13,7 @@ from typing import Any
 from hybrid.report.units import number, whole
 
 ACTORS = ("coordinator", "cpu", "npu")
+LONGEST_JOB = 1e9  # seconds, thirty years: a later time is damage, and would squeeze all else out of the picture
 MAX_PANELS = 64  # sources drawn one by one; more would make the page too heavy, the tables still list them
 
 
@@ -86,11 +87,10 @@ def read_events(trace: Iterable[object]) -> tuple[list[Event], int]:
 def _read(record: object) -> Event | None:
     if not isinstance(record, Mapping):
         return None
-    t0 = number(record.get("t0"))
+    t0 = time_of(record.get("t0"))
     if t0 is None:
         return None
-    t0 = max(0.0, t0)
-    t1 = max(t0, number(record.get("t1")) or t0)
+    t1 = max(t0, time_of(record.get("t1")) or t0)
     actor = str(record.get("actor", ""))
     source = record.get("source")
     return Event(
@@ -101,6 +101,12 @@ def _read(record: object) -> Event | None:
         None if source is None else str(source),
         record,
     )
+
+
+def time_of(value: object) -> float | None:
+    """``value`` as seconds since the job began, else None; what lies before the beginning counts as the beginning."""
+    found = number(value)
+    return None if found is None or found > LONGEST_JOB else max(0.0, found)
 
 
 def group_by_source(summary: Mapping[str, Any], events: Iterable[Event]) -> list[SourceRun]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.report.events import Event, SourceRun, as_dict, as_list, group_by_source, read_events
+from hybrid.report.events import Event, SourceRun, as_dict, as_list, group_by_source, read_events, time_of
 from hybrid.report.units import number, whole
 
 
@@ -107,5 +107,5 @@ def facts_of(summary: Mapping[str, Any], trace: Sequence[object]) -> Facts:
         events=events,
         left_out=left_out,
         runs=group_by_source(summary, events),
-        total=max(number(times.get("total")) or 0.0, last),
+        total=max(time_of(times.get("total")) or 0.0, last),
     )

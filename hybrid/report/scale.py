@@ -35,8 +35,8 @@ class TimeScale:
 
 
 def window(start: float, end: float) -> TimeScale:
-    """A time scale that is never empty: a moment becomes a microsecond."""
-    return TimeScale(start, max(end, start + 1e-6))
+    """A time scale that is never empty: a moment becomes a microsecond, or what floats still resolve there."""
+    return TimeScale(start, max(end, start + max(1e-6, 16 * math.ulp(start))))
 
 
 def nice_step(rough: float) -> float:

@@ -434,9 +434,9 @@ def test_any_summary_and_trace_give_a_page(data: st.DataObject) -> None:
 
 def test_records_without_a_time_are_counted_not_drawn() -> None:
     events, left_out = read_events(
-        [{"t0": math.nan}, "text", {"t0": 2, "t1": 1, "actor": "cpu", "kind": "step"}, {"t0": -1}]
+        [{"t0": math.nan}, "text", {"t0": 2, "t1": 1, "actor": "cpu", "kind": "step"}, {"t0": -1}, {"t0": 1e12}]
     )
-    assert left_out == 2
+    assert left_out == 3
     assert [(e.t0, e.t1) for e in events] == [(0.0, 0.0), (2.0, 2.0)]
 
 
@@ -518,6 +518,7 @@ def test_counts_for_people() -> None:
 
 
 def test_scales_stay_inside() -> None:
+    assert window(2.0**60, 2.0**60).span > 0
     scale = window(5, 5)
     assert (scale.at(0), scale.at(9)) == (0.0, 100.0)
     assert scale.ticks()[0] == 0.0
