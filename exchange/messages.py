@@ -53,8 +53,8 @@ class WorkerReady:
 
 
 @dataclass(frozen=True)
-class WorkerDied:
-    """Coordinator: the worker process is gone."""
+class WorkerLost:
+    """Coordinator: the worker is gone, or cannot be reached; ``cause`` is a sentence."""
 
     cause: str
 
@@ -144,7 +144,7 @@ class StopSeen:
 
 
 CoordinatorEvent = (
-    Submit | OkSeen | DataRead | DataBad | Tick | WorkerReady | WorkerDied | Distrust | Withdraw | Stop | WriteFailed
+    Submit | OkSeen | DataRead | DataBad | Tick | WorkerReady | WorkerLost | Distrust | Withdraw | Stop | WriteFailed
 )
 WorkerEvent = (
     RoundSeen | RoundAbandoned | Loaded | LoadFailed | Computed | ComputeFailed | DataWritten | WriteFailed | StopSeen

@@ -43,7 +43,7 @@ from exchange.messages import (
     Tick,
     Withdraw,
     WorkerAction,
-    WorkerDied,
+    WorkerLost,
     WorkerEvent,
     WorkerReady,
     WriteData,
@@ -83,7 +83,7 @@ __all__ = [
     "Tick",
     "Withdraw",
     "WorkerAction",
-    "WorkerDied",
+    "WorkerLost",
     "WorkerEvent",
     "WorkerProtocol",
     "WorkerReady",
@@ -167,8 +167,8 @@ class CoordinatorProtocol:
                 # the whole of round_timeout_s after its start-up.
                 self._deadline_s = None
                 return []
-            case WorkerDied(cause):
-                return self._abandon_and_give_up(f"the worker died: {cause}")
+            case WorkerLost(cause):
+                return self._abandon_and_give_up(cause)
             case Distrust(reason):
                 return self._abandon_and_give_up(f"the worker is not trusted any more: {reason}")
             case Withdraw(reason) if self._round is not None:

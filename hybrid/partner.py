@@ -82,7 +82,7 @@ class NpuPartner:
         try:
             self._mailbox.publish_core(out_offsets, out_targets, core_size)
         except ExchangeError as error:
-            self._act(messages.WorkerDied(f"the core could not be written: {error}"))
+            self._act(messages.WorkerLost(f"the core could not be written: {error}"))
 
     def close(self) -> None:
         """End the partnership: stop.flag, worker gone, directory clean. Right at any point after the constructor."""
@@ -131,7 +131,7 @@ class NpuPartner:
             try:
                 answered = self._mailbox.ok_exists(round_id)
             except ExchangeError as error:
-                self._act(messages.WorkerDied(f"the exchange directory cannot be read: {error}"))
+                self._act(messages.WorkerLost(f"the exchange directory cannot be read: {error}"))
                 return None
             if answered:
                 self._act(messages.OkSeen(round_id))
@@ -232,15 +232,16 @@ class NpuPartner:
         if self._supervisor is not None and self.usable:
             cause = self._supervisor.cause_of_death()
             if cause is not None:
-                self._act(messages.WorkerDied(cause))
+                self._act(messages.WorkerLost(cause))
 
     def _look_for_worker_facts(self) -> None:
-        if self._ready:
-            return
         facts = self._mailbox.worker_facts() or {}
         if self._supervisor is not None and facts.get("pid") != self._supervisor.pid:
             return  # another worker's, from before
-        if facts.get("state") == "ready":
+        skipped = facts.get("skipped_round")
+        if skipped is not None and skipped == self._protocol.round_id:
+            self._act(messages.WorkerLost(f"the worker could not do {skipped}: {facts.get('skipped_reason')}"))
+        if facts.get("state") == "ready" and not self._ready:
             self._worker_is_ready()
             self._act(messages.WorkerReady())
 

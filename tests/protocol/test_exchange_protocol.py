@@ -40,7 +40,7 @@ from exchange.protocol import (
     Tick,
     Withdraw,
     WorkerAction,
-    WorkerDied,
+    WorkerLost,
     WorkerEvent,
     WorkerProtocol,
     WorkerReady,
@@ -130,7 +130,7 @@ COORDINATOR_ALPHABET: list[CoordinatorEvent] = [
     Tick(5.0),
     Tick(100.0),
     WorkerReady(),
-    WorkerDied("signal 9"),
+    WorkerLost("signal 9"),
     Stop(),
     Withdraw("CPU first"),
     WriteFailed(FIRST, "full"),
@@ -153,7 +153,7 @@ COORDINATOR_EVENTS = st.one_of(
     st.builds(Tick, st.floats(0, 80)),
     st.just(WorkerReady()),
     st.builds(WriteFailed, ROUND, st.just("full")),
-    st.builds(WorkerDied, st.just("signal 9")),
+    st.builds(WorkerLost, st.just("signal 9")),
     st.builds(Distrust, st.just("no witness")),
     st.just(Stop()),
     st.just(Withdraw("CPU first")),
@@ -271,7 +271,7 @@ def test_nothing_times_out_between_rounds() -> None:
 
 
 def test_death_and_distrust_between_rounds() -> None:
-    for event in (WorkerDied("signal 9"), Distrust("no witness")):
+    for event in (WorkerLost("signal 9"), Distrust("no witness")):
         machine = coordinator()
         assert [type(action) for action in machine.handle(event)] == [GiveUp, WriteStop]
         assert machine.gave_up

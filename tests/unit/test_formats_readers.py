@@ -220,6 +220,19 @@ def test_metis_vertex_sizes_and_weights_are_skipped(tmp_path):
     assert edges.weight.tolist() == [0.5, 0.5, 2, 2]
 
 
+def test_metis_hub_in_the_first_line(tmp_path):
+    n = 30_000
+    path = put(tmp_path, f"{n} {n - 1}\n{' '.join(map(str, range(2, n + 1)))}\n" + "1\n" * (n - 1))
+    edges = read_graph(path)
+    assert (edges.format, edges.edge_count) == ("metis", 2 * (n - 1))
+
+
+def test_more_comments_than_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr("cpu_engine.graph.formats.source.BLOCK_BYTES", 64)
+    edges = read_graph(put(tmp_path, "# a comment\n" * 100 + "0 1 2.5\n1 2 3\n"))
+    assert edges.weight.tolist() == [2.5, 3]
+
+
 def test_matrix_market_general_is_directed_and_real(tmp_path):
     path = put(tmp_path, "%%MatrixMarket MATRIX Coordinate Real General\n%\n4 4 3\n1 2 0.5\n2 1 -2\n3 3 1e3\n")
     edges = read_graph(path)
@@ -300,6 +313,14 @@ def test_ldbc_takes_the_weight_among_several_properties(tmp_path):
     edges = read_graph(path)
     assert edges.weight.tolist() == [0.5]
     assert edges.directed is True
+
+
+def test_ldbc_files_may_be_in_a_folder_and_compressed(tmp_path):
+    (tmp_path / "parts").mkdir()
+    put(tmp_path / "parts", gzip.compress(b"1\n2\n"), "g.v.gz")
+    put(tmp_path / "parts", gzip.compress(b"1 2\n"), "g.e.gz")
+    path = put(tmp_path, "graph.g.vertex-file = parts/g.v.gz\ngraph.g.edge-file = parts/g.e.gz\n", "g.properties")
+    assert read_graph(path).edge_count == read_graph(tmp_path / "parts" / "g.e.gz").edge_count == 1
 
 
 def test_ldbc_edge_file_alone_is_an_edge_list(tmp_path):

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats.distinct import distinct_ids
 from cpu_engine.graph.formats.rows import RaggedLayout, read_ragged
 from cpu_engine.graph.formats.source import Progress, TextSource
 
@@ -21,10 +20,10 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     with TextSource(path, progress, longest_line=None) as source:
         edges, owners = read_ragged(source, RaggedLayout())
     notes: tuple[str, ...] = ()
-    listed = np.unique(owners)
-    if len(listed) < len(owners):
-        notes = (f"{len(owners) - len(listed)} lines continue the neighbours of a vertex that has a line already",)
+    repeated = len(owners) - len(distinct_ids(owners))
+    if repeated:
+        notes = (f"{repeated} lines continue the neighbours of a vertex that has a line already",)
     if not len(owners):
         notes = ("the file has no vertices",)
-    vertices = np.union1d(listed, edges.dst)
+    vertices = distinct_ids(owners, edges.dst)
     return EdgeList(edges.src, edges.dst, vertices=vertices, format=NAME, path=str(path), notes=notes)

@@ -14,6 +14,7 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats.distinct import distinct_ids
 from cpu_engine.graph.formats.rows import Numbers, RowLayout, read_rows, row_error, split_columns
 from cpu_engine.graph.formats.source import Block, Progress, TextSource
 from cpu_engine.graph.formats.survey import SURVEY_BYTES, as_id, survey_text
@@ -31,20 +32,21 @@ def layout_of(columns: int) -> RowLayout:
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read an edge list, plain, gzip or xz."""
     with TextSource(path, progress) as source:
-        prefix, whole = source.prefix()
-        columns = survey_text(prefix, whole).usual_columns()
-        style_differs = _written_differently(prefix[:SURVEY_BYTES])
-        if columns not in (0, 2, 3):
-            raise _column_error(source, columns)
         first, promised = _first_line(source)
         if first is None:
             nothing = np.empty(0, np.int64)
             return EdgeList(nothing, nothing.copy(), format=NAME, path=str(path), notes=("the file has no edges",))
         line_number = source.lines_read
+        source.unread_line()
+        prefix, whole = source.prefix()
+        columns = survey_text(prefix, whole).usual_columns()
+        if columns not in (2, 3):
+            raise _column_error(path, line_number, first, columns)
+        style_differs = _written_differently(prefix[:SURVEY_BYTES])
         # Two columns before lines of three: a header, or wrong. It is not parsed with the others.
         apart = columns == 3 and len(split_columns(first)) == 2
-        if not apart:
-            source.unread_line()
+        if apart:
+            source.next_line()
         edges = read_rows(source, layout_of(columns))
     rest = (
         edges
@@ -77,13 +79,12 @@ def _first_line(source: TextSource) -> tuple[str | None, int]:
     return None, promised
 
 
-def _column_error(source: TextSource, columns: int) -> InputError:
-    line, _ = _first_line(source)
+def _column_error(path: Path, line: int, text: str, columns: int) -> InputError:
     return InputError(
         f"an edge list has 2 or 3 columns (source target weight), this file has {columns}",
-        path=source.path,
-        line=source.lines_read,
-        value=(line or "")[:60].strip(),
+        path=path,
+        line=line,
+        value=text[:60].strip(),
         fix="keep the first two or three columns; name the format adjacency if the lines are 'vertex neighbour ...'",
     )
 
@@ -95,15 +96,10 @@ def _read_as_header(first: list[str], rest: Numbers) -> tuple[int, int] | None:
     vertices, edges = as_id(first[0]), as_id(first[1])
     if vertices < 1 or edges != rest.rows or edges < 1:
         return None
-    highest = int(max(rest.src.max(), rest.dst.max()))
-    if highest <= vertices:
-        seen = np.zeros(highest + 1, np.bool_)
-        seen[rest.src] = True
-        seen[rest.dst] = True
-        return (vertices, edges) if np.count_nonzero(seen) <= vertices else None
-    # Sparse ids: the count must be exact, there is nothing else to check it against.
-    distinct = len(np.union1d(rest.src, rest.dst))
-    return (vertices, edges) if distinct == vertices else None
+    distinct = distinct_ids(rest.src, rest.dst)
+    # Ids up to the vertex count may leave some out; of sparse ids there must be exactly as many.
+    agrees = len(distinct) <= vertices if distinct[-1] <= vertices else len(distinct) == vertices
+    return (vertices, edges) if agrees else None
 
 
 def _with_header(path: Path, first: str, header: tuple[int, int], rest: Numbers, promised: int) -> EdgeList:

@@ -76,8 +76,8 @@ def _from_properties(path: Path) -> Description:
         return InputError(reason, path=path, line=lines.get(key), value=values.get(key), fix=fix)
 
     notes = []
-    vertex_file = path.with_name(values["vertex-file"]) if "vertex-file" in values else sibling(path, "v")
-    edge_file = path.with_name(values["edge-file"]) if "edge-file" in values else sibling(path, "e")
+    vertex_file = path.parent / values["vertex-file"] if "vertex-file" in values else sibling(path, "v")
+    edge_file = path.parent / values["edge-file"] if "edge-file" in values else sibling(path, "e")
     if edge_file is not None and edge_file == vertex_file:
         other = sibling(path, "e")
         if other is None:

@@ -138,7 +138,8 @@ def _parse_in_order(source: TextSource, layout: RowLayout) -> Generator[_Parsed,
     if second is None:
         yield _parse_block(first, layout, False, source.path)
         return
-    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(MOST_THREADS, cores)
     float_mode = False
     with ThreadPoolExecutor(threads, thread_name_prefix="parse") as pool:
         waiting: deque[Future[_Parsed]] = deque()

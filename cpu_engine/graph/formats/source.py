@@ -27,6 +27,7 @@ BLOCK_BYTES = 4 << 20  # a block and what it parses to (up to 24 bytes per 4 of 
 LONGEST_ROW_BYTES = 1 << 20  # a line of two or three numbers is never this long
 COMPRESSED_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}
 REFUSED_MAGIC = {b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7-zip"}
+MOST_COMPRESSED = 20
 NEWLINE = ord("\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -145,7 +146,8 @@ class TextSource:
 
     def expected_bytes(self) -> float:
         """About how long the whole text is, by how much of the file its first part took."""
-        return self._text_read * self.size / max(self._file.tell(), 1)
+        # The start of a compressed file may be far from typical: allow for text of MOST_COMPRESSED times the size.
+        return min(self._text_read / max(self._file.tell(), 1), MOST_COMPRESSED) * self.size
 
     def unread_line(self) -> None:
         """Take back the line that ``next_line`` just gave."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cpu_engine.graph.formats.rows import split_columns
 
 SURVEY_BYTES = 64 << 10  # some 5,000 lines: enough to tell the formats apart, read in milliseconds
+FEWEST_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,16 @@ class Survey:
 
 def survey_text(text: bytes, whole: bool) -> Survey:
     """Survey the first lines of ``text``; ``whole`` says that it is the whole file."""
-    if len(text) > SURVEY_BYTES:
-        cut = text.rfind(b"\n", 0, SURVEY_BYTES) + 1
-        text, whole = text[: cut or SURVEY_BYTES], False
-    elif not whole:
-        text = text[: text.rfind(b"\n") + 1] or text
+    if len(text) > SURVEY_BYTES or not whole:
+        # A hub's adjacency line may fill the usual window: then all that is in memory counts, and the cut line too.
+        few = text.count(b"\n", 0, SURVEY_BYTES) < FEWEST_LINES
+        limit = len(text) if few else SURVEY_BYTES
+        whole = whole and limit == len(text)
+        if not whole:
+            cut = text.rfind(b"\n", 0, limit) + 1
+            if text.count(b"\n", 0, cut) < 2:
+                cut = max(text.rfind(b" ", 0, limit), cut)
+            text = text[: cut or limit]
     lines: list[list[str]] = []
     first_line = blank = 0
     for number, line in enumerate(text.decode("latin-1").removesuffix("\n").split("\n"), 1):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,26 +78,17 @@ def _write_edge_list(file: BinaryIO, edges: EdgeList, path: Path, suffix: str) -
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file that takes the name ``path`` when the block ends without an exception."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}", path=path, fix="make the folder, or name another one"
-        ) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes files private; a graph is an ordinary file
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
         raise InputError(
-            f"cannot be written: {error.strerror}", path=path, fix="check the folder's rights and the free space"
+            f"cannot be written: {error.strerror}", path=path, fix="check the folder, its rights and the free space"
         ) from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        with suppress(OSError):  # gone already if all went well
+            temporary.unlink()
