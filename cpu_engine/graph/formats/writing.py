@@ -31,7 +31,7 @@ BY_SUFFIX = {
 WRITABLE: tuple[str, ...] = tuple(dict.fromkeys(BY_SUFFIX.values()))
 _TEXT = (edge_list.NAME, matrix_market.NAME)
 _COMPRESS: dict[str, Callable[[BinaryIO], BinaryIO]] = {
-    ".gz": lambda file: gzip.GzipFile(fileobj=file, mode="wb", mtime=0),  # type: ignore[dict-item, return-value]
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),  # type: ignore[dict-item, return-value]
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # type: ignore[dict-item, return-value]  # noqa: SIM115
 }
 
