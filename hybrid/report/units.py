@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 DASH = "\N{EN DASH}"
+LARGEST = 2**63  # counts are 64-bit; beyond it a number is damage, and sums of such overflow
 SPACE = "\N{NO-BREAK SPACE}"  # a value and its unit stay on one line
 
 
@@ -24,11 +25,11 @@ def number(value: object) -> float | None:
 
 
 def whole(value: object, default: int = 0) -> int:
-    """``value`` as an int, exact for large Python ints; ``default`` when it is not a number."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    """``value`` as an int, exact up to LARGEST; ``default`` when it is not a number that can be a count."""
     found = number(value)
-    return default if found is None else int(found)
+    if found is None or abs(found) > LARGEST:
+        return default
+    return value if isinstance(value, int) else int(found)
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -64,7 +65,7 @@ def seconds(value: object) -> str:
 def count(value: object) -> str:
     """A whole number with thousands separators: ``1,048,576``."""
     found = number(value)
-    if found is None:
+    if found is None or abs(found) > LARGEST:
         return DASH
     return f"{whole(value):,}" if float(found).is_integer() else significant(found)
 
