@@ -41,18 +41,27 @@ def warm_up(engine_name: str) -> None:
     """Run the engine, the core split and the certificate on a graph of 40 vertices."""
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
         graph = _star_with_tail(40)
-        engine = make_engine(engine_name, CoreSplit(graph, 2))
-        engine.start(graph.n - 1, withhold_core=True)
-        while engine.can_step():
-            engine.step()
-            engine.adopt(engine.core_values())
-            engine.settle()
-        engine.take_core_back()
-        while engine.can_step():
-            engine.step()
-            engine.settle()
-        level, parent = engine.finish()
-        certify(graph, level, parent, graph.n - 1)
+        split = CoreSplit(graph, 2)
+        engines = [make_engine(engine_name, split)]
+        if engine_name == LevelBfs.name:
+            engines.append(LevelBfs(split, serial_edges=0))  # the parallel push as well, small as the graph is
+        for engine in engines:
+            _exercise(engine, graph)
+
+
+def _exercise(engine: Traversal, graph: Graph) -> None:
+    root = graph.n - 1
+    engine.start(root, withhold_core=True)
+    while engine.can_step():
+        engine.step()
+        engine.adopt(engine.core_values())
+        engine.settle()
+    engine.take_core_back()
+    while engine.can_step():
+        engine.step()
+        engine.settle()
+    level, parent = engine.finish()
+    certify(graph, level, parent, root)
 
 
 def _star_with_tail(n: int) -> Graph:

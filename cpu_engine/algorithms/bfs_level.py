@@ -12,9 +12,10 @@ import numpy as np
 
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, Step, complete_parents, merge_core
 from cpu_engine.kernels.pull import collect_level_step, count_edges_step, pull_step
-from cpu_engine.kernels.push import gather_found_step, push_step
+from cpu_engine.kernels.push import gather_found_step, push_share_step, push_step
 
 ALPHA = 15  # pull once the frontier's edges exceed the unexplored ones / ALPHA (Beamer 2012)
+SERIAL_EDGES = 4096  # below this a level costs less than waking the other threads
 BETA = 18  # push again once the frontier is thinner than n / BETA (Beamer 2012)
 
 
@@ -23,9 +24,10 @@ class LevelBfs:
 
     name = "level"
 
-    def __init__(self, split: CoreSplit) -> None:
+    def __init__(self, split: CoreSplit, serial_edges: int = SERIAL_EDGES) -> None:
         n, threads, k = split.graph.n, numba.get_num_threads(), split.core_size
         self._split = split
+        self._serial_edges = serial_edges
         self._level = np.empty(n, np.int32)
         self._parent = np.empty(n, np.int32)
         self._frontier = np.empty(n, np.int32)
@@ -75,13 +77,20 @@ class LevelBfs:
             edges, new = (int(total) for total in tally.sum(axis=0))
             self._next_count += new
         else:
-            push_step(
-                view.out_begin, view.out_end, view.out_targets, self._frontier, self._count,
-                self._level, self._parent, self._depth, self._found, self._found_sizes,
-            )  # fmt: skip
-            self._next_count = gather_found_step(self._found, self._found_sizes, self._next, self._next_count)
+            self._push(edges)
         self._expanded = True
         return Step("pull" if self._pulling else "push", self._depth, frontier, edges)
+
+    def _push(self, edges: int) -> None:
+        view = self._edges
+        rows = (view.out_begin, view.out_end, view.out_targets, self._frontier, self._count)
+        if edges < self._serial_edges:
+            found, sizes = self._found[:1], self._found_sizes[:1]
+            push_share_step(0, *rows, self._level, self._parent, self._depth, found, sizes)
+        else:
+            found, sizes = self._found, self._found_sizes
+            push_step(*rows, self._level, self._parent, self._depth, found, sizes)
+        self._next_count = gather_found_step(found, sizes, self._next, self._next_count)
 
     def core_values(self) -> np.ndarray:
         return merge_core(self._level[: self._split.core_size], self._tentative)

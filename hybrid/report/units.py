@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 
 DASH = "\N{EN DASH}"
+HUGE = 1e30  # no time, count or rate is larger; sums and percentages of what is allowed cannot overflow
 LARGEST = 2**63  # counts are 64-bit; beyond it a number is damage, and sums of such overflow
 SPACE = "\N{NO-BREAK SPACE}"  # a value and its unit stay on one line
 
 
 def number(value: object) -> float | None:
-    """``value`` as a finite float, else None. Booleans are not numbers here."""
+    """``value`` as a float that can be a quantity, else None. Booleans are not numbers here."""
     if value is None or isinstance(value, bool | str | bytes):
         return None
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return found if abs(found) <= HUGE else None  # NaN and infinity fail the comparison
 
 
 def whole(value: object, default: int = 0) -> int:

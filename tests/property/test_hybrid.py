@@ -21,7 +21,11 @@ from hybrid.traverse import Traversed, traverse_alone, traverse_together
 from tests import naive
 from tests.partners import ScriptedPartner, closing_word
 
-ENGINES = {"async": lambda split: AsyncBfs(split, quantum_edges=3), "level": LevelBfs}
+ENGINES = {
+    "async": lambda split: AsyncBfs(split, quantum_edges=3),
+    "level": LevelBfs,
+    "level-parallel": lambda split: LevelBfs(split, serial_edges=0),
+}
 Pairs = list[tuple[int, int]]
 
 graphs = st.integers(2, 24).flatmap(
