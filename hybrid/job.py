@@ -295,7 +295,7 @@ def _describe_graph(opened: Opened) -> dict[str, Any]:
         "from_store": opened.from_store,
         **{
             name: graph.meta[name]
-            for name in ("directed_assumed", "loops_dropped", "duplicates_dropped")
+            for name in ("directed_assumed", "self_loops_dropped", "duplicates_dropped")
             if name in graph.meta
         },
     }
