@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybrid.report.events import Event
 from hybrid.report.scale import TimeScale
@@ -83,9 +83,9 @@ def tip_of(event: Event) -> str:
 def _details(event: Event) -> list[str]:
     match event.kind:
         case "step":
-            level = event.facts.get("level")
+            level = event.text("level")
             return [
-                f"level {level}" if level is not None else "",
+                f"level {level}" if level and not level.startswith("-") else "",
                 f"frontier {count(event.facts.get('frontier'))}",
                 f"edges looked at {count(event.facts.get('edges'))}",
                 f"engine {event.text('engine')}" if event.text("engine") else "",
@@ -111,6 +111,22 @@ def _details(event: Event) -> list[str]:
             return [event.text("cause")]
         case _:
             return []
+
+
+def join_waits(events: Iterable[Event]) -> list[Event]:
+    """One actor's events, a wait that was only interrupted to look for news made one again."""
+    joined: list[Event] = []
+    for event in events:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and (last.kind, last.source) == (event.kind, event.source) == ("wait", event.source)
+            and event.t0 - last.t1 <= max(last.duration, event.duration)
+        ):
+            joined[-1] = replace(last, t1=max(last.t1, event.t1))
+        else:
+            joined.append(event)
+    return joined
 
 
 def gather(blocks: Sequence[Block], scale: TimeScale, *, narrow: float, budget: int) -> list[Block]:

@@ -53,6 +53,11 @@ class Facts:
     def outcome(self) -> str:
         return str(self.npu.get("outcome") or "").strip()
 
+    @property
+    def ready(self) -> float:
+        """When the worker's first start was over; 0 without one."""
+        return next((event.t1 for event in self.events if event.actor == "npu" and event.kind == "start"), 0.0)
+
     def npu_count(self, name: str) -> int:
         """A figure of the summary's npu part; the trace's sum of it when the summary does not say."""
         if number(self.npu.get(name)) is not None:

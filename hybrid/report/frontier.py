@@ -82,7 +82,7 @@ def _bar(steps: Sequence[Event], first: int, merged: Sequence[tuple[int, int]]) 
     return Bar(
         first=first,
         last=first + len(steps) - 1,
-        levels=(steps[0].text("level"), steps[-1].text("level")),
+        levels=(_level(steps[0]), _level(steps[-1])),
         direction=directions.most_common(1)[0][0] if len(directions) == 1 else "mixed",
         frontier=sum(step.count("frontier") for step in steps) / len(steps),
         frontier_most=max(step.count("frontier") for step in steps),
@@ -92,6 +92,11 @@ def _bar(steps: Sequence[Event], first: int, merged: Sequence[tuple[int, int]]) 
         merges=sum(rounds for rounds, _ in merged),
         adopted=sum(adopted for _, adopted in merged),
     )
+
+
+def _level(step: Event) -> str:
+    """The step's level; empty when it has none, as in the asynchronous engine (none, or -1)."""
+    return "" if step.text("level").startswith("-") else step.text("level")
 
 
 def draw_frontier(run: SourceRun, bars: Sequence[Bar], name: str) -> Markup:

@@ -82,10 +82,12 @@ def draw_cards(facts: Facts) -> Markup:
     summary, graph = facts.summary, facts.graph
     device = _device(facts.npu.get("device")) if facts.with_npu else "off"
     isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
+    directed = graph.get("directed")
+    kind = "" if directed is None else "directed" if directed else "undirected"
     cards = [
-        _card("Graph", graph.get("name") or DASH, _kind_of_graph(facts), text=True),
+        _card("Graph", graph.get("name") or DASH, str(summary.get("algorithm") or ""), text=True),
         _card("Vertices", count(graph.get("vertices")), isolated),
-        _card("Edges", count(graph.get("edges")), "stored, per direction"),
+        _card("Edges", count(graph.get("edges")), kind),
         _card("Reached", count(summary.get("reached")), _reach(facts)),
         _card("Max level", count(summary.get("max_level")), "steps from the source"),
         _card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
@@ -110,12 +112,6 @@ def _card(name: str, value: object, below: str = "", *, text: bool = False) -> M
     return el(
         "div", el("dt", name), el("dd", value, class_=value_class), el("dd", below, class_="sub") if below else EMPTY
     )
-
-
-def _kind_of_graph(facts: Facts) -> str:
-    directed = facts.graph.get("directed")
-    kind = "" if directed is None else "directed" if directed else "undirected"
-    return ", ".join(str(part) for part in (facts.summary.get("algorithm"), kind) if part)
 
 
 def _reach(facts: Facts) -> str:

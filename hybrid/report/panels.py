@@ -1,7 +1,7 @@
 """Who worked when: the whole job, its traversal phase enlarged, and one panel per source with time line and frontier.
 
-Invariant: each source up to MAX_PANELS has a panel and a button, in the summary's order; one panel is open at first,
-the first in which the NPU changed something; the number of marks over all panels is bounded, so the page stays small.
+Invariant: each source up to MAX_PANELS has a panel and a button, in the order of the summary; one panel is open at
+first; the number of marks over all panels is bounded, so the page stays small.
 """
 
 from __future__ import annotations
@@ -55,8 +55,11 @@ def draw_whole_job(facts: Facts) -> Markup:
             f"{seconds(scale.span)} from start to end",
         )
     ]
-    inner = traversal_window(runs)
-    if inner is not None and len(runs) > 1 and inner.span < ENLARGE_BELOW * scale.span:
+    # A first source that waits for the worker to start would squeeze all others: then enlarge what came after.
+    for since in sorted({0.0, facts.ready}):
+        inner = traversal_window(runs, since)
+        if inner is None or inner.span >= ENLARGE_BELOW * scale.span:
+            continue
         parts.append(_lens(inner, scale))
         drawing = draw_overview(
             facts.events,
@@ -66,7 +69,9 @@ def draw_whole_job(facts: Facts) -> Markup:
             name="phase",
             title="The traversal phase: who worked when",
         )
-        parts.append(_zoomable("phase", "The traversals, enlarged", drawing, f"{seconds(inner.span)}, {_from(inner)}"))
+        what = "The traversals, enlarged" if since == 0 else "After the worker's start, enlarged"
+        parts.append(_zoomable("phase", what, drawing, f"{seconds(inner.span)}, {_from(inner)}"))
+        break
     parts.append(_legend(facts.events, facts.with_npu, by_direction=False))
     parts.append(_incident_list(facts.events))
     if facts.left_out:
@@ -164,9 +169,7 @@ def draw_sources(facts: Facts) -> Markup:
     shown = list(facts.runs[:MAX_PANELS])
     if not shown:
         return EMPTY
-    opened = next((i for i, run in enumerate(shown) if run.adopted), None)
-    if opened is None:
-        opened = next((i for i, run in enumerate(shown) if run.steps), 0)
+    opened = _most_telling(shown, facts.ready)
     parts = [el("h2", "One source at a time" if len(shown) > 1 else f"Source {shown[0].source} in detail")]
     if len(shown) > 1:
         parts.append(
@@ -185,6 +188,14 @@ def draw_sources(facts: Facts) -> Markup:
     shared = [event for event in facts.events if event.source is None or event.actor == "npu"]
     panels = [_panel(facts, shared, run, i, len(shown), selected=i == opened) for i, run in enumerate(shown)]
     return el("section", *parts, *panels, id="sources", class_="long")
+
+
+def _most_telling(runs: Sequence[SourceRun], ready: float) -> int:
+    """The source to open first: one that the NPU helped, best begun with the worker up; else one with steps."""
+    helped = [i for i, run in enumerate(runs) if run.adopted]
+    warm = [i for i in helped if runs[i].events[0].t0 >= ready]
+    stepped = [i for i, run in enumerate(runs) if run.steps]
+    return next(iter([*warm, *helped, *stepped, 0]))
 
 
 def _tab(run: SourceRun, index: int, *, selected: bool) -> Markup:

@@ -124,28 +124,23 @@ def _round_name(round_id: str) -> object:
 
 
 def step_table(bars: Sequence[Bar], *, with_npu: bool) -> Markup:
-    """The frontier chart as a table."""
+    """The frontier chart as a table; a column that no step has anything for is left out."""
     binned = any(bar.steps > 1 for bar in bars)
-    mean = " (mean)" if binned else ""
-    heads = ["Step", "Level", "Direction", f"Frontier{mean}", f"Edges looked at{mean}", "Reached", "Time"]
-    heads += ["Adopted from NPU"] if with_npu else []
-    text = (2,)
-    rows = []
-    for bar in bars:
-        steps = f"{bar.first:,}" if bar.steps == 1 else f"{bar.first:,}{DASH}{bar.last:,}"
-        cells: list[object] = [
-            steps,
-            bar.place if bar.levels[0] else DASH,
-            bar.direction,
-            compact(bar.frontier) if binned else count(bar.frontier),
-            compact(bar.edges) if binned else count(bar.edges),
-            count(bar.reached),
-            seconds(bar.duration),
-        ]
-        if with_npu:
-            cells.append(count(bar.adopted) if bar.merges else "")
-        rows.append(row(cells, text_columns=text))
-    return table(heads, rows, text_columns=text, caption="Steps of the CPU engine")
+    figure, mean = (compact, " (mean)") if binned else (count, "")
+    columns: list[tuple[str, list[object]]] = [
+        ("Step", [f"{b.first:,}" if b.steps == 1 else f"{b.first:,}{DASH}{b.last:,}" for b in bars]),
+        ("Level", [b.place for b in bars] if any(b.levels[0] for b in bars) else []),
+        ("Direction", [b.direction for b in bars]),
+        (f"Frontier{mean}", [figure(b.frontier) for b in bars]),
+        (f"Edges looked at{mean}", [figure(b.edges) for b in bars]),
+        ("Reached", [count(b.reached) for b in bars] if any(b.reached is not None for b in bars) else []),
+        ("Time", [seconds(b.duration) for b in bars]),
+        ("Adopted from NPU", [count(b.adopted) if b.merges else "" for b in bars] if with_npu else []),
+    ]
+    used = [(head, values) for head, values in columns if values]
+    text = [i for i, (head, _) in enumerate(used) if head == "Direction"]
+    rows = [row(cells, text_columns=text) for cells in zip(*(values for _, values in used), strict=True)]
+    return table([head for head, _ in used], rows, text_columns=text, caption="Steps of the CPU engine")
 
 
 def work_table(events: Sequence[Event], total: float) -> Markup:

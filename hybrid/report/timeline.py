@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hybrid.report import units
-from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges
+from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges, join_waits
 from hybrid.report.events import Event, SourceRun
 from hybrid.report.lettering import fits, fitted_text
 from hybrid.report.markup import EMPTY, Markup, el, join, percent
@@ -31,12 +31,13 @@ MAX_BADGES = 12
 
 @dataclass(frozen=True)
 class Lane:
-    """One horizontal band of the picture."""
+    """One horizontal band of the picture; ``ready`` is when its worker was up."""
 
     actor: str
     title: str
     y: int
     height: int = LANE
+    ready: float = 0.0
 
     @property
     def middle(self) -> float:
@@ -121,10 +122,13 @@ def draw_source(run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name
     return Enlarged(_frame(lanes, scale, body, shown, name=name, title=title), scale, shown)
 
 
-def traversal_window(runs: Sequence[SourceRun]) -> TimeScale | None:
-    """From the first to the last thing that CPU or NPU did for any source, with a small margin."""
-    own = [e for run in runs for e in run.events if e.actor != "coordinator"]
-    if not own:
+def traversal_window(runs: Sequence[SourceRun], since: float = 0.0) -> TimeScale | None:
+    """From the first to the last thing that CPU or NPU began after ``since`` for any source, with a small margin.
+
+    None when fewer than two sources are in it: one source has its own picture.
+    """
+    own = [e for run in runs for e in run.events if e.actor != "coordinator" and e.t0 >= since]
+    if len({e.source for e in own}) < 2:
         return None
     start, end = min(e.t0 for e in own), max(e.t1 for e in own)
     margin = 0.01 * (end - start)
@@ -158,16 +162,33 @@ def _draw_lanes(
         parts.append(_draw_worker_life(place["npu"], events, scale))
     for actor in ("coordinator", "cpu", "npu"):
         if actor in place:
-            own = [e for e in shown if e.actor == actor and e.kind not in MOMENTS]
+            own = join_waits(e for e in shown if e.actor == actor and e.kind not in MOMENTS)
             blocks = gather(
                 [block_of(e, by_direction=by_direction) for e in own], scale, narrow=NARROWEST, budget=budget
             )
-            parts += [_draw_block(block, place[actor], scale, pickable=not by_direction) for block in blocks]
+            parts += [
+                _draw_block(block, _room(place[actor], block, blocks), scale, pickable=not by_direction)
+                for block in blocks
+            ]
     if "npu" in place:
         merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
         parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=by_direction))
     parts.append(_draw_badges(incidents, place, scale))
     return parts
+
+
+def _room(lane: Lane, block: Block, others: Sequence[Block]) -> Lane:
+    """The block's part of its lane: a round sent while the worker starts lies below the start, each half as high."""
+    if block.style not in ("start", "round"):
+        return lane
+    other = "round" if block.style == "start" else "start"
+    if not any(o.style == other and o.t0 < block.t1 and block.t0 < o.t1 for o in others):
+        return lane
+    half = lane.height // 2
+    y = lane.y if block.style == "start" else lane.y + half
+    # The worker computes only after its start.
+    ready = max((o.t1 for o in others if o.style == "start" and o.t0 < block.t1), default=0.0)
+    return Lane(lane.actor, lane.title, y, half, ready)
 
 
 def _extent(t0: float, t1: float, scale: TimeScale) -> tuple[float, float]:
@@ -182,18 +203,23 @@ def _draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool) -
     style = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
     parts = [el("title", block.tip)]
     parts.append(el("rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_=style))
-    if block.inner > 0 and block.t1 > block.t0:
-        # When the worker computed within its round is not recorded, only how long: drawn in the middle.
-        inner = width * min(1.0, block.inner / (block.busy or block.t1 - block.t0))
-        left = x + (width - inner) / 2
-        parts.append(
-            el("rect", x=percent(left), y=lane.y + 5, width=percent(inner), height=lane.height - 10, class_="k-compute")
-        )
+    if block.inner > 0 and scale.shows(*(span := _computing(block, lane.ready))):
+        left, inner = _extent(*span, scale)
+        inset = lane.height // 6
+        y, height = lane.y + inset, lane.height - 2 * inset
+        parts.append(el("rect", x=percent(left), y=y, width=percent(inner), height=height, class_="k-compute"))
     if block.name and width >= LABEL_FROM:
         longer = f"{block.name} {seconds(block.busy)}"
         text = longer if fits(longer, width) else block.name
         parts.append(fitted_text(text, x + width / 2, lane.middle + 4, width, class_=f"t-{block.style}"))
     return el("g", *parts, class_="m", data_source=block.source if pickable else None)
+
+
+def _computing(block: Block, ready: float) -> tuple[float, float]:
+    """When the worker computed. Only how long is recorded: put in the middle of the round, after the worker was up."""
+    earliest, latest = max(block.t0, ready), block.t1 - block.inner
+    start = (earliest + latest) / 2 if earliest < latest else latest
+    return start, start + block.inner
 
 
 def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Markup:

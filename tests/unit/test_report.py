@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hybrid.report import render_page, write_report
 from hybrid.report import units as u
-from hybrid.report.blocks import block_of, gather, gather_merges
+from hybrid.report.blocks import block_of, gather, gather_merges, join_waits
 from hybrid.report.charts import phases_of
 from hybrid.report.events import read_events
 from hybrid.report.facts import facts_of
@@ -254,6 +254,26 @@ def test_the_first_source_that_the_npu_helped_is_open() -> None:
         if record["source"] in (10, 11):
             record.update({key: 0 for key in ("adopted", "values_adopted") if key in record})
     assert page_of(summary, trace).having("div", class_="on")[0]["data-source"] == "12"
+
+
+def test_a_first_source_that_waited_for_the_worker_does_not_squeeze_the_others() -> None:
+    summary, trace = job(sources=4)
+    start, waited = 0.5, [e for e in trace if e["source"] == 10]
+    waited[0]["t0"] = start
+    next(e for e in waited if e["kind"] == "round")["t0"] = start
+    page = page_of(summary, trace)
+    assert "After the worker's start, enlarged" in page.text
+    assert page.having("div", class_="on")[0]["data-source"] == "11"
+    assert any(rect["height"] == "14" for rect in page.having("rect", class_="k-start"))
+
+
+def test_interrupted_waits_are_one() -> None:
+    waits = [event(0.1 * i, 0.1 * i + 0.09, "cpu", "wait", 1, why="core") for i in range(5)]
+    step = event(0.5, 0.6, "cpu", "step", 1)
+    events, _ = read_events([*waits, step, event(0.6, 0.7, "cpu", "wait", 1), event(0.7, 0.8, "cpu", "wait", 2)])
+    joined = join_waits(events)
+    assert [(e.kind, e.source) for e in joined] == [("wait", "1"), ("step", "1"), ("wait", "1"), ("wait", "2")]
+    assert joined[0].duration == pytest.approx(0.49)
 
 
 def test_one_source_has_no_buttons() -> None:
