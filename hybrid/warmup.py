@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
 from cpu_engine.algorithms.bfs_async import AsyncBfs
 from cpu_engine.algorithms.bfs_level import LevelBfs
 from cpu_engine.algorithms.certificate import certify
+from cpu_engine.algorithms.expand_auto import AutoExpander
 from cpu_engine.algorithms.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
 from hybrid.terminal import note
@@ -43,8 +45,8 @@ def warm_up(engine_name: str) -> None:
         graph = _star_with_tail(40)
         split = CoreSplit(graph, 2)
         engines = [make_engine(engine_name, split)]
-        if engine_name == LevelBfs.name:
-            engines.append(LevelBfs(split, serial_edges=0))  # the parallel push as well, small as the graph is
+        if engine_name == LevelBfs.name:  # the parallel kernels as well, small as the graph is
+            engines.append(LevelBfs(split, partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.5)))
         for engine in engines:
             _exercise(engine, graph)
 

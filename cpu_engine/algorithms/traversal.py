@@ -14,6 +14,7 @@ import numpy as np
 
 from cpu_engine.graph.graph import Graph
 from cpu_engine.kernels.core import skip_core_step
+from cpu_engine.kernels.pull import first_sources_step
 from cpu_engine.kernels.witness import find_parents_step
 
 UNREACHED = -1
@@ -47,6 +48,8 @@ class EdgeView:
     in_begin: np.ndarray
     in_end: np.ndarray
     in_sources: np.ndarray
+    best_in: np.ndarray  # first in-neighbour of each vertex within the view, the vertex itself where there is none
+    hanging_start: int  # from here on, no vertex has a second in-neighbour
 
 
 class CoreSplit:
@@ -55,24 +58,25 @@ class CoreSplit:
     def __init__(self, graph: Graph, core_size: int = 0) -> None:
         self.graph = graph
         self.core_size = core_size
-        self.all_edges = EdgeView(
-            graph.out_offsets[:-1],
-            graph.out_offsets[1:],
-            graph.out_targets,
-            graph.in_offsets[:-1],
-            graph.in_offsets[1:],
-            graph.in_sources,
-        )
-        self.outside_core = self._outside() if core_size else self.all_edges
+        # Ids fall with degree, so the vertices with one edge are the last ones.
+        self._hanging_start = int(np.searchsorted(-graph.degree(), -1))
+        self.all_edges = self._view(graph.out_offsets[:-1], graph.in_offsets[:-1])
+        self.outside_core = self.all_edges
+        if core_size:
+            out_begin = skip_core_step(graph.out_offsets, graph.out_targets, core_size)
+            in_begin = out_begin
+            if graph.directed:
+                in_begin = skip_core_step(graph.in_offsets, graph.in_sources, core_size)
+            self.outside_core = self._view(out_begin, in_begin)
 
-    def _outside(self) -> EdgeView:
+    def _view(self, out_begin: np.ndarray, in_begin: np.ndarray) -> EdgeView:
         graph = self.graph
-        out_begin = skip_core_step(graph.out_offsets, graph.out_targets, self.core_size)
-        in_begin = (
-            out_begin if not graph.directed else skip_core_step(graph.in_offsets, graph.in_sources, self.core_size)
-        )
-        whole = self.all_edges
-        return EdgeView(out_begin, whole.out_end, whole.out_targets, in_begin, whole.in_end, whole.in_sources)
+        in_end, best_in = graph.in_offsets[1:], np.empty(graph.n, np.int32)
+        first_sources_step(in_begin, in_end, graph.in_sources, best_in)
+        return EdgeView(
+            out_begin, graph.out_offsets[1:], graph.out_targets, in_begin, in_end, graph.in_sources,
+            best_in, self._hanging_start,
+        )  # fmt: skip
 
 
 class Traversal(Protocol):

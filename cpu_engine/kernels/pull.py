@@ -1,39 +1,149 @@
-"""Bottom-up BFS level: unvisited vertices look for an in-neighbour in the frontier, and stop at the first."""
+"""Bottom-up level: unvisited vertices look for a visited in-neighbour, best first, and stop at the first.
+
+"Visited" serves as "in the frontier": a vertex without a level has no neighbour in any level before the frontier's, so a
+visited one is in the frontier. For that, ``visited`` must not change during the step: finds are marked in ``fresh``.
+``best_in`` (the in-neighbour of highest degree) is looked at first and sits in an array of its own; vertices from
+``hanging_start`` on have no other in-neighbour (Yasui 2014).
+"""
 
 from __future__ import annotations
 
 from numba import njit, prange
 
-BLOCK = 512  # vertices per turn: low ids are hubs, so blocks are dealt round robin to even out the threads
+BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round robin to even out the threads
+
+
+@njit(cache=True)
+def find_visited(row_begin, row_end, sources, visited, v):
+    """The first visited in-neighbour of v after the best one, and how many were looked at; -1 if there is none."""
+    for e in range(row_begin[v] + 1, row_end[v]):
+        if visited[sources[e]] != 0:
+            return sources[e], e - row_begin[v]
+    return -1, row_end[v] - row_begin[v] - 1
+
+
+@njit(cache=True)
+def pull_all_share_step(
+    t, threads, best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, tally
+):
+    """Thread t's blocks of pull_all_step; what stays unvisited is listed in ``rest``.
+
+    Invariant, races, work: see pull_all_step.
+    """
+    n = visited.size
+    left, found, looked = 0, 0, 0
+    for block in range(t * BLOCK, n, threads * BLOCK):
+        for v in range(block, min(block + BLOCK, n)):
+            if visited[v] != 0:
+                continue
+            u = best_in[v]
+            looked += 1
+            if visited[u] == 0:
+                u = -1
+                if v < hanging_start:
+                    u, more = find_visited(row_begin, row_end, sources, visited, v)
+                    looked += more
+            if u >= 0:
+                level[v] = depth + 1
+                parent[v] = u
+                fresh[v] = 1
+                found += 1
+            else:
+                rest[left] = v
+                left += 1
+    tally[0], tally[1], tally[2] = left, found, looked
 
 
 @njit(cache=True, parallel=True)
-def pull_step(row_begin, row_end, sources, level, parent, depth, tally):
-    """Give ``depth + 1`` to each unvisited vertex with an in-neighbour at ``depth``.
+def pull_all_step(
+    best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, tally
+):
+    """Give ``depth + 1`` to each unvisited vertex with a visited in-neighbour, looking at every vertex.
 
-    Invariant  before: exactly the vertices within ``depth`` hops carry a level; after: those within ``depth + 1``.
-    Races      iteration v writes only level[v] and parent[v]; a reader sees -1 or depth + 1, never ``depth``.
-    Work       O(m) worst case, early exit per vertex; in-neighbours come hubs first (ids fall with degree).
+    Invariant  before: exactly the vertices within ``depth`` hops are visited; after: the finds carry level and
+               parent and are marked fresh; ``rest`` lists, per thread, the vertices that are still unvisited.
+    Races      thread t writes only its own blocks' vertices; visited is only read.
+    Work       one look per unvisited vertex in the good case, its whole in-list in the bad one.
 
-    ``tally[t]`` = (edges looked at, vertices found) of thread t.
+    ``tally[t]`` = (left over, found, edges looked at).
     """
-    n = level.size
-    threads = tally.shape[0]
+    threads = rest.shape[0]
     for t in prange(threads):
-        edges = 0
-        new = 0
-        for first in range(t * BLOCK, n, threads * BLOCK):
-            for v in range(first, min(first + BLOCK, n)):
-                if level[v] == -1:
-                    for e in range(row_begin[v], row_end[v]):
-                        edges += 1
-                        if level[sources[e]] == depth:
-                            level[v] = depth + 1
-                            parent[v] = sources[e]
-                            new += 1
-                            break
-        tally[t, 0] = edges
-        tally[t, 1] = new
+        pull_all_share_step(
+            t, threads, best_in, hanging_start, row_begin, row_end, sources,
+            visited, fresh, level, parent, depth, rest[t], tally[t],
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def pull_rest_share_step(
+    best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, found, tally
+):
+    """Like pull_all_share_step, over the unvisited vertices listed in ``rest``, which is shortened in place.
+
+    Invariant, races, work: see pull_rest_step.
+    """
+    left, news, looked = 0, 0, 0
+    for i in range(tally[0]):
+        v = rest[i]
+        if visited[v] != 0:  # by a push since
+            continue
+        u = best_in[v]
+        looked += 1
+        if visited[u] == 0:
+            u = -1
+            if v < hanging_start:
+                u, more = find_visited(row_begin, row_end, sources, visited, v)
+                looked += more
+        if u >= 0:
+            level[v] = depth + 1
+            parent[v] = u
+            fresh[v] = 1
+            found[news] = v
+            news += 1
+        else:
+            rest[left] = v
+            left += 1
+    tally[0], tally[1], tally[2] = left, news, looked
+
+
+@njit(cache=True, parallel=True)
+def pull_rest_step(
+    best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, found, tally
+):
+    """Give ``depth + 1`` to each vertex listed in ``rest`` that has a visited in-neighbour; list it in ``found``.
+
+    Invariant  ``rest`` holds every unvisited vertex, before and after.
+    Races      thread t owns row t of rest, found and tally; visited is only read.
+    Work       the unvisited vertices only.
+    """
+    for t in prange(rest.shape[0]):
+        pull_rest_share_step(
+            best_in, hanging_start, row_begin, row_end, sources,
+            visited, fresh, level, parent, depth, rest[t], found[t], tally[t],
+        )  # fmt: skip
+
+
+@njit(cache=True, parallel=True)
+def settle_fresh_step(visited, fresh):
+    """What was found becomes visited.
+
+    Invariant  fresh is empty afterwards.   Races  none: element by element.   Work  O(n) bytes, vectorised.
+    """
+    for v in prange(visited.size):
+        visited[v] |= fresh[v]
+        fresh[v] = 0
+
+
+@njit(cache=True)
+def mark_found_step(found, count, visited, fresh):
+    """settle_fresh_step for few finds: only the listed ones are touched.
+
+    Invariant  fresh is empty afterwards, if it held only these.   Races  none, serial.   Work  O(count).
+    """
+    for i in range(count):
+        visited[found[i]] = 1
+        fresh[found[i]] = 0
 
 
 @njit(cache=True)
@@ -50,13 +160,24 @@ def collect_level_step(level, depth, frontier):
     return count
 
 
-@njit(cache=True)
-def count_edges_step(offsets, frontier, count):
-    """Sum of the frontier's degrees: what a push would look at.
+@njit(cache=True, parallel=True)
+def first_sources_step(row_begin, row_end, sources, best_in):
+    """The best in-neighbour of each vertex: the first of its list, or the vertex itself when it has none.
 
-    Invariant  none changed.   Races  none, serial.   Work  O(count).
+    Invariant  lists fall with degree.   Races  none: element by element.   Work  O(n).
     """
-    total = 0
-    for i in range(count):
-        total += offsets[frontier[i] + 1] - offsets[frontier[i]]
-    return total
+    for v in prange(best_in.size):
+        best_in[v] = sources[row_begin[v]] if row_begin[v] < row_end[v] else v
+
+
+@njit(cache=True, parallel=True)
+def clear_run_step(level, parent, visited, fresh):
+    """Forget a run: nobody has a level.
+
+    Invariant  visited[v] == 0 and level[v] == -1 for every v.   Races  none: element by element.   Work  O(n).
+    """
+    for v in prange(level.size):
+        level[v] = -1
+        parent[v] = -1
+        visited[v] = 0
+        fresh[v] = 0

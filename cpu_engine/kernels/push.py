@@ -1,6 +1,6 @@
-"""Top-down BFS level: frontier vertices claim their unvisited out-neighbours.
+"""Top-down level, edge-balanced: threads share out the frontier's edges, not its vertices.
 
-Encoding invariant: ``level[v] == -1`` iff v is unvisited.
+Encoding invariant: ``visited[v]`` is 0 iff v has no level.
 """
 
 from __future__ import annotations
@@ -8,50 +8,73 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from cpu_engine.kernels.atomics import atomic_claim
+
+@njit(cache=True)
+def measure_frontier_step(row_begin, row_end, frontier, count, starts):
+    """Edge number at which each frontier vertex's list starts, when all lists are laid end to end; return the total.
+
+    Invariant  starts[i + 1] - starts[i] = edges of frontier[i].   Races  none, serial.   Work  O(count).
+    """
+    total = 0
+    for i in range(count):
+        starts[i] = total
+        total += row_end[frontier[i]] - row_begin[frontier[i]]
+    starts[count] = total
+    return total
 
 
 @njit(cache=True)
-def push_share_step(t, row_begin, row_end, targets, frontier, count, level, parent, depth, found, found_sizes):
-    """Expand frontier[t::threads]; thread t's part of push_step, and with one row in ``found`` the whole of it.
+def push_share_step(t, threads, row_begin, targets, frontier, count, starts, visited, level, parent, depth, mine):
+    """Expand thread t's equal share of the frontier's edges; return how many vertices it listed in ``mine``.
 
-    Invariant, races, work: see push_step.
+    Invariant, races, work: see push_step. With one thread, nothing is listed twice.
     """
-    threads = found.shape[0]
-    mine = found[t]
+    total = starts[count]
+    edge, last = total * t // threads, total * (t + 1) // threads
+    i = np.searchsorted(starts[: count + 1], edge, side="right") - 1
     size = 0
-    for i in range(t, count, threads):
+    while edge < last:
         u = frontier[i]
-        for e in range(row_begin[u], row_end[u]):
+        stop = min(last, starts[i + 1])
+        first = row_begin[u] + edge - starts[i]
+        for e in range(first, first + stop - edge):
             v = targets[e]
-            if level[v] == -1 and atomic_claim(level, v, np.int32(-1), np.int32(depth + 1)):
+            if visited[v] == 0:
+                visited[v] = 1
+                level[v] = depth + 1
                 parent[v] = u
                 mine[size] = v
                 size += 1
-    found_sizes[t] = size
+        edge = stop
+        i += 1
+    return size
 
 
 @njit(cache=True, parallel=True)
-def push_step(row_begin, row_end, targets, frontier, count, level, parent, depth, found, found_sizes):
+def push_step(row_begin, targets, frontier, count, starts, visited, level, parent, depth, found, sizes):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier.
 
-    Invariant  before: exactly the vertices within ``depth`` hops carry a level; after: those within ``depth + 1``
-               over the edges handed in. Each new vertex is in exactly one thread's ``found`` list.
-    Races      a vertex is claimed by compare-and-swap on its level; only the winner writes its parent and lists it.
-    Work       O(edges of the frontier), each looked at once.
+    Invariant  before: exactly the vertices within ``depth`` hops are visited; after: those within ``depth + 1`` over
+               the edges handed in.
+    Races      two threads may both find v unvisited: both write the same level and either's parent is right, so no
+               atomics; v may then be listed twice, once per thread, which costs a second look and nothing else.
+    Work       the frontier's edges, in equal shares, a long list cut where a share ends.
     """
-    for t in prange(found.shape[0]):
-        push_share_step(t, row_begin, row_end, targets, frontier, count, level, parent, depth, found, found_sizes)
+    threads = found.shape[0]
+    for t in prange(threads):
+        sizes[t] = push_share_step(
+            t, threads, row_begin, targets, frontier, count, starts, visited, level, parent, depth, found[t]
+        )
 
 
 @njit(cache=True)
-def gather_found_step(found, found_sizes, frontier, total):
+def gather_found_step(found, sizes, frontier, total):
     """Append the threads' lists to ``frontier``, which holds ``total`` vertices; return its new length.
 
-    Invariant  each new vertex once.   Races  none, serial.   Work  O(new vertices).
+    Invariant  nothing is lost.   Races  none, serial.   Work  O(new vertices).
     """
     for t in range(found.shape[0]):
-        for i in range(found_sizes[t]):
+        for i in range(sizes[t]):
             frontier[total] = found[t, i]
             total += 1
     return total

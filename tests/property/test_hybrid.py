@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from cpu_engine.algorithms.bfs_async import AsyncBfs
 from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.expand_auto import AutoExpander
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
@@ -21,10 +23,16 @@ from hybrid.traverse import Traversed, traverse_alone, traverse_together
 from tests import naive
 from tests.partners import ScriptedPartner, closing_word
 
+
+def parallel_level(split: CoreSplit) -> LevelBfs:
+    """The level engine with its parallel kernels, however small the graph."""
+    return LevelBfs(split, partial(AutoExpander, serial_edges=0, serial_vertices=0))
+
+
 ENGINES = {
     "async": lambda split: AsyncBfs(split, quantum_edges=3),
     "level": LevelBfs,
-    "level-parallel": lambda split: LevelBfs(split, serial_edges=0),
+    "level-parallel": parallel_level,
 }
 Pairs = list[tuple[int, int]]
 

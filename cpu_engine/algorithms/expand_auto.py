@@ -1,0 +1,135 @@
+"""The direction-optimised strategy: push thin frontiers, pull thick ones, and never look at a vertex needlessly.
+
+A frontier is a list while levels are pushed. The first pull looks at every vertex and lists the unvisited ones per
+thread; later pulls look at these only, and list what they find, so that going back to push costs nothing. Thin levels
+run on one thread: waking the others costs more.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from cpu_engine.algorithms.expander import Expansion
+from cpu_engine.algorithms.traversal import CoreSplit, EdgeView
+from cpu_engine.kernels.pull import (
+    clear_run_step,
+    collect_level_step,
+    mark_found_step,
+    pull_all_step,
+    pull_rest_share_step,
+    pull_rest_step,
+    settle_fresh_step,
+)
+from cpu_engine.kernels.push import gather_found_step, measure_frontier_step, push_share_step, push_step
+
+PULL_SHARE = 1 / 8  # pull once the frontier's edges exceed this share of the unexplored ones
+SERIAL_EDGES = 4096  # below this, one thread is faster than waking the others
+SERIAL_VERTICES = 4096
+RELIST = 16  # after the first pull, list the frontier if it is smaller than the unvisited vertices by this factor
+
+
+class AutoExpander:
+    """See the module; satisfies ``Expander``."""
+
+    def __init__(
+        self,
+        split: CoreSplit,
+        level: np.ndarray,
+        parent: np.ndarray,
+        *,
+        pull_share: float = PULL_SHARE,
+        serial_edges: int = SERIAL_EDGES,
+        serial_vertices: int = SERIAL_VERTICES,
+    ) -> None:
+        n, threads = level.size, numba.get_num_threads()
+        self._split, self._level, self._parent = split, level, parent
+        self._pull_share, self._serial_edges, self._serial_vertices = pull_share, serial_edges, serial_vertices
+        self._visited = np.zeros(n, np.uint8)
+        self._fresh = np.zeros(n, np.uint8)
+        # Room for a vertex to be listed once per thread (see push_step). Pages that are never touched cost nothing.
+        self._frontier = np.empty((threads + 1) * n, np.int32)
+        self._next = np.empty((threads + 1) * n, np.int32)
+        self._starts = np.empty((threads + 1) * n + 1, np.int64)
+        self._found = np.empty((threads, n), np.int32)
+        self._sizes = np.zeros(threads, np.int64)
+        self._rest = np.empty((threads, n), np.int32)
+        self._tally = np.zeros((threads, 3), np.int64)  # per thread: left in rest, found, edges looked at
+        self._count = self._next_count = self._unexplored = 0
+        self._listed = self._next_listed = self._have_rest = False
+        self._direction = ""  # of this level, once it was expanded
+
+    def start(self, root: int) -> None:
+        clear_run_step(self._level, self._parent, self._visited, self._fresh)
+        self._level[root], self._parent[root], self._visited[root] = 0, root, 1
+        self._frontier[0] = root
+        self._count, self._next_count, self._unexplored = 1, 0, self._split.graph.m
+        self._listed, self._next_listed, self._have_rest, self._direction = True, True, False, ""
+
+    def expand(self, view: EdgeView, depth: int) -> Expansion:
+        # A second expansion keeps the direction: after a push, visited says more than pull may know.
+        edges = self._measure(view) if self._listed else 0
+        self._direction = self._direction or self._choose(edges)
+        if self._direction == "push":
+            self._push(view, depth, edges)
+        else:
+            edges = self._pull(view, depth)
+        self._unexplored -= edges
+        return Expansion(self._direction, self._count, edges)
+
+    def advance(self, extra: np.ndarray, depth: int) -> int:
+        if self._direction == "pull":
+            if self._next_listed and self._next_count < self._serial_vertices:
+                mark_found_step(self._next, self._next_count, self._visited, self._fresh)
+            else:
+                settle_fresh_step(self._visited, self._fresh)
+        if extra.size:
+            self._visited[extra] = 1
+            self._next[self._next_count : self._next_count + extra.size] = extra
+            self._next_count += extra.size
+        self._frontier, self._next = self._next, self._frontier
+        self._count, self._next_count = self._next_count, 0
+        self._listed, self._next_listed, self._direction = self._next_listed, True, ""
+        if not self._listed and self._count < self._unvisited() // RELIST:
+            self._count = collect_level_step(self._level, depth, self._frontier)
+            self._listed = True
+        return self._count
+
+    def _measure(self, view: EdgeView) -> int:
+        return int(measure_frontier_step(view.out_begin, view.out_end, self._frontier, self._count, self._starts))
+
+    def _unvisited(self) -> int:
+        return int(self._tally[:, 0].sum())
+
+    def _choose(self, edges: int) -> str:
+        if not self._listed:
+            return "pull"
+        if self._have_rest:
+            return "push" if edges < self._unvisited() else "pull"
+        return "pull" if edges > self._pull_share * self._unexplored else "push"
+
+    def _push(self, view: EdgeView, depth: int, edges: int) -> None:
+        run = (self._frontier, self._count, self._starts, self._visited, self._level, self._parent, depth)
+        if edges < self._serial_edges:
+            room = self._next[self._next_count :]
+            self._next_count += push_share_step(0, 1, view.out_begin, view.out_targets, *run, room)
+        else:
+            push_step(view.out_begin, view.out_targets, *run, self._found, self._sizes)
+            self._next_count = gather_found_step(self._found, self._sizes, self._next, self._next_count)
+
+    def _pull(self, view: EdgeView, depth: int) -> int:
+        rows = (view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources)
+        run = (self._visited, self._fresh, self._level, self._parent, depth)
+        if not self._have_rest:
+            pull_all_step(*rows, *run, self._rest, self._tally)
+            self._have_rest = True
+            self._next_listed = False
+            self._next_count += int(self._tally[:, 1].sum())
+        else:
+            if self._unvisited() < self._serial_vertices:
+                for rest, found, tally in zip(self._rest, self._found, self._tally, strict=True):
+                    pull_rest_share_step(*rows, *run, rest, found, tally)
+            else:
+                pull_rest_step(*rows, *run, self._rest, self._found, self._tally)
+            self._next_count = gather_found_step(self._found, self._tally[:, 1], self._next, self._next_count)
+        return int(self._tally[:, 2].sum())
