@@ -139,7 +139,7 @@ def make_log() -> logging.Logger:
 
 
 def open_mailbox(directory: Path, log: logging.Logger, *, started_by_hand: bool) -> WorkerMailbox:
-    """The worker's end of the exchange, known to be writable since worker.json is in it."""
+    """The worker's end of the exchange."""
     from exchange.mailbox import WorkerMailbox
 
     if started_by_hand and directory.parent.is_dir() and not directory.exists():
@@ -151,9 +151,7 @@ def open_mailbox(directory: Path, log: logging.Logger, *, started_by_hand: bool)
         raise ExchangeMissing(
             f"{directory}: there is no such directory", "create it, or name the one that the coordinator uses"
         )
-    mailbox = WorkerMailbox(directory, ignore_old_stop=started_by_hand)
-    mailbox.announce(state="starting")
-    return mailbox
+    return WorkerMailbox(directory, ignore_old_stop=started_by_hand)
 
 
 def import_mindspore() -> str:
@@ -245,8 +243,9 @@ def start(arguments: argparse.Namespace, log: logging.Logger, signals: Signals) 
     """Run, and leave a last word in worker.json whatever happens."""
     directory = arguments.exchange.absolute()
     mailbox = open_mailbox(directory, log, started_by_hand=arguments.parent is None)
-    log.info("start: exchange directory %s", directory)
     try:
+        mailbox.announce(state="starting")  # and so the directory is known to be writable
+        log.info("start: exchange directory %s", directory)
         with scratch_directory(log):
             reason = run(arguments, mailbox, log, signals)
     except BaseException as error:
