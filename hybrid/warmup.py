@@ -18,6 +18,12 @@ from cpu_engine.graph.graph import Graph
 from hybrid.terminal import note
 
 _ENGINES: dict[str, Callable[[CoreSplit], Traversal]] = {"async": AsyncBfs, "level": LevelBfs}
+# On a small graph an engine would only use its kernels for small graphs; these make it use the others.
+_PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.5)
+_VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
+    "async": [AsyncBfs, partial(AsyncBfs, thin_edges=0, pull_share=1.0), partial(AsyncBfs, pull_share=0.0)],
+    "level": [LevelBfs, partial(LevelBfs, strategy=_PARALLEL)],
+}
 _SLOW_S = 1.0
 
 
@@ -44,11 +50,8 @@ def warm_up(engine_name: str) -> None:
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
         graph = _star_with_tail(40)
         split = CoreSplit(graph, 2)
-        engines = [make_engine(engine_name, split)]
-        if engine_name == LevelBfs.name:  # the parallel kernels as well, small as the graph is
-            engines.append(LevelBfs(split, partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.5)))
-        for engine in engines:
-            _exercise(engine, graph)
+        for make in _VARIANTS[engine_name]:
+            _exercise(make(split), graph)
 
 
 def _exercise(engine: Traversal, graph: Graph) -> None:

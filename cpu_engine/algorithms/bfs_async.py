@@ -1,7 +1,10 @@
 """Asynchronous vertex-centric BFS: active vertices push their distance, improved ones become active again.
 
-Data structure: one worklist dealt to threads in strides, plus a ring per thread for what it activates itself. A step is
-a quantum of edges, after which leftovers are dealt anew; values from outside can be merged between any two steps.
+Two ways to hold the active set. *Listed*: a worklist, dealt to threads in strides, plus a ring per thread for what it
+activates itself; a step is a quantum of edges, after which leftovers are dealt anew. *Implicit from a bound*: every
+reached vertex at ``bound`` or further counts as active; a step relaxes all of distance ``bound`` from the other side
+(pull_bound) and raises the bound. A thick worklist turns implicit, a thin remainder is listed again. Either way a
+smaller value from outside can be merged between any two steps, and there is no barrier that it would have to wait for.
 """
 
 from __future__ import annotations
@@ -10,9 +13,20 @@ import numba
 import numpy as np
 
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, Step, complete_parents
-from cpu_engine.kernels.relax import adopt_smaller_step, collect_leftover_step, relax_quantum_step
+from cpu_engine.kernels.pull import clear_run_step
+from cpu_engine.kernels.pull_bound import (
+    collect_from_step,
+    list_found_step,
+    pull_bound_all_step,
+    pull_bound_rest_step,
+    survey_work_step,
+)
+from cpu_engine.kernels.relax import adopt_smaller_step, collect_leftover_step, relax_alone_step, relax_quantum_step
 
 QUANTUM_EDGES = 1 << 17  # per thread and step: about 0.3 ms, the longest that an answer from outside waits
+THIN_QUANTUM_EDGES = 1 << 14
+THIN_EDGES = 4096  # a worklist with fewer edges runs on one thread: waking the others costs more
+PULL_SHARE = 1 / 8  # a worklist with more than this share of all edges is relaxed from the other side
 
 
 class AsyncBfs:
@@ -20,28 +34,38 @@ class AsyncBfs:
 
     name = "async"
 
-    def __init__(self, split: CoreSplit, quantum_edges: int = QUANTUM_EDGES) -> None:
+    def __init__(
+        self,
+        split: CoreSplit,
+        quantum_edges: int = QUANTUM_EDGES,
+        thin_edges: int = THIN_EDGES,
+        pull_share: float = PULL_SHARE,
+    ) -> None:
         n, threads = split.graph.n, numba.get_num_threads()
         self._split = split
-        self._quantum = quantum_edges
+        self._quantum, self._thin_edges, self._pull_share = quantum_edges, thin_edges, pull_share
         self._level = np.empty(n, np.int32)
         self._distance = self._level.view(np.uint32)
+        self._parent = np.empty(n, np.int32)
         self._active = np.zeros(n, np.uint8)
         self._work = np.empty(n, np.int32)
         self._spare = np.empty(n, np.int32)
         self._rings = np.empty((threads, n), np.int32)
         self._left = np.zeros((threads, 3), np.int64)
-        self._tally = np.zeros((threads, 2), np.int64)
-        self._count = 0
-        self._root = 0
+        self._tally = np.zeros((threads, 3), np.int64)
+        self._rest = np.empty((threads, n), np.int32)
+        self._root = self._count = 0
+        self._bound: int | None = None  # of the implicit active set; None while it is listed
+        self._rest_bound = 0  # _rest lists every vertex further than this; 0: nothing is listed yet
+        self._furthest = 0  # no vertex that was active when the set turned implicit, or came from outside, is further
+        self._found = 0
         self._edges = split.all_edges
 
     def start(self, root: int, *, withhold_core: bool) -> None:
-        self._level.fill(-1)
-        self._active.fill(0)
+        clear_run_step(self._level, self._parent, self._active, self._active)
         self._root = root
         self._edges = self._split.outside_core if withhold_core else self._split.all_edges
-        self._count = 0
+        self._count, self._bound, self._rest_bound = 0, None, 0
         self._activate(np.array([root], np.int32), np.array([0], np.uint32))
 
     def resume(self, level: np.ndarray, root: int) -> None:
@@ -54,18 +78,21 @@ class AsyncBfs:
         """Nothing to close: there are no levels."""
 
     def can_step(self) -> bool:
-        return self._count > 0
+        return self._count > 0 or self._bound is not None
 
     def step(self) -> Step:
+        if self._bound is not None:
+            return self._pull(self._bound, self._found)
         view = self._edges
-        relax_quantum_step(
-            view.out_begin, view.out_end, view.out_targets, self._distance, self._active,
-            self._work, self._count, self._rings, self._left, self._quantum, self._tally,
-        )  # fmt: skip
-        self._count = collect_leftover_step(self._work, self._count, self._rings, self._left, self._spare)
-        self._work, self._spare = self._spare, self._work
-        edges, taken = self._tally.sum(axis=0)
-        return Step("async", -1, int(taken), int(edges))
+        edges, nearest, furthest = survey_work_step(
+            view.out_begin, view.out_end, self._distance, self._work, self._count
+        )
+        if edges > self._pull_share * self._split.graph.m:
+            listed, self._count = self._count, 0
+            self._active[self._work[:listed]] = 0
+            self._furthest = int(furthest)
+            return self._pull(int(nearest), listed)
+        return self._relax_alone() if edges < self._thin_edges else self._relax()
 
     def core_values(self) -> np.ndarray:
         return self._level[: self._split.core_size].copy()
@@ -73,22 +100,85 @@ class AsyncBfs:
     def adopt(self, closed: np.ndarray) -> Adoption:
         theirs = closed.view(np.uint32)
         better = np.flatnonzero(theirs < self._distance[: theirs.size]).astype(np.int32)
-        self._activate(better, theirs[better])
+        values = theirs[better]
+        if self._bound is not None and better.size:
+            if values.min() < self._bound:
+                self._list_from(self._bound)
+            else:
+                self._distance[better] = values
+                self._furthest = max(self._furthest, int(values.max()))
+        if self._bound is None:
+            self._activate(better, values)
         return Adoption(adopted=better.size, rejected=0)
 
     def take_core_back(self) -> None:
+        if self._bound is not None:
+            self._list_from(self._bound)
         self._edges = self._split.all_edges
         known = np.flatnonzero(self._level[: self._split.core_size] >= 0).astype(np.int32)
         waiting = known[self._active[known] == 0]
         self._active[waiting] = 1
         self._work[self._count : self._count + waiting.size] = waiting
         self._count += waiting.size
+        self._rest_bound = 0  # vertices that were passed over may gain again
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        level = self._level.copy()
-        parent = np.full(level.size, -1, np.int32)
+        level, parent = self._level.copy(), self._parent.copy()
+        parent[self._root] = -1
         complete_parents(self._split.graph, level, parent, self._root)
         return level, parent
 
+    # --------------------------------------------------------------------------------- the listed set
+
     def _activate(self, vertices: np.ndarray, values: np.ndarray) -> None:
         self._count = adopt_smaller_step(vertices, values, self._distance, self._active, self._work, self._count)
+
+    def _relax(self) -> Step:
+        view = self._edges
+        relax_quantum_step(
+            view.out_begin, view.out_end, view.out_targets, self._distance, self._active,
+            self._work, self._count, self._rings, self._left, self._quantum, self._tally,
+        )  # fmt: skip
+        self._collect_leftover(self._rings, self._left)
+        edges, taken, _ = self._tally.sum(axis=0)
+        return Step("async", -1, int(taken), int(edges))
+
+    def _relax_alone(self) -> Step:
+        view = self._edges
+        *left, edges, taken = relax_alone_step(
+            view.out_begin, view.out_end, view.out_targets, self._distance, self._active,
+            self._work, self._count, self._rings[0], min(self._quantum, THIN_QUANTUM_EDGES),
+        )  # fmt: skip
+        self._collect_leftover(self._rings[:1], np.array([left]))
+        return Step("async", -1, int(taken), int(edges))
+
+    def _collect_leftover(self, rings: np.ndarray, left: np.ndarray) -> None:
+        self._count = collect_leftover_step(self._work, self._count, rings, left, self._spare)
+        self._work, self._spare = self._spare, self._work
+
+    # -------------------------------------------------------------------------------- the implicit set
+
+    def _pull(self, bound: int, frontier: int) -> Step:
+        """Relax everything at ``bound``; then go on from ``bound + 1``, implicitly or, if little is left, listed."""
+        view, run = self._edges, (self._distance, self._parent, np.uint32(bound))
+        rows = (view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources)
+        looking_at_all = not 0 < self._rest_bound <= bound + 1
+        if looking_at_all:
+            pull_bound_all_step(*rows, *run, self._rest, self._tally)
+        else:
+            pull_bound_rest_step(*rows, *run, self._rest, self._rings, self._tally)
+        left, found, edges = (int(total) for total in self._tally.sum(axis=0))
+        self._rest_bound = self._bound = bound + 1
+        self._found, few = found, found == 0 or (not looking_at_all and found < left)
+        if few and self._furthest > bound:  # not only the finds are at the new bound or further
+            self._list_from(bound + 1)
+        elif few:
+            self._bound = None
+            if found:
+                self._count = list_found_step(self._rings, self._tally, self._active, self._work)
+        return Step("pull", bound, frontier, edges)
+
+    def _list_from(self, bound: int) -> None:
+        """Turn the implicit set into a worklist."""
+        self._count = collect_from_step(self._distance, np.uint32(bound), self._active, self._work)
+        self._bound = None

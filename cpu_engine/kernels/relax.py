@@ -62,6 +62,40 @@ def relax_quantum_step(row_begin, row_end, targets, distance, active, work, coun
 
 
 @njit(cache=True)
+def relax_alone_step(row_begin, row_end, targets, distance, active, work, count, ring, budget):
+    """relax_quantum_step on one thread, without atomics: for worklists too thin to share.
+
+    Invariant, work: see relax_quantum_step.   Races  none, serial.
+
+    Returns (next index into work, ring head, ring size, edges looked at, vertices taken).
+    """
+    capacity = ring.size
+    at, head, size, edges, taken = 0, 0, 0, 0, 0
+    while (at < count or size > 0) and edges < budget:
+        if at < count:
+            u = work[at]
+            at += 1
+        else:
+            u = ring[head]
+            head = head + 1 if head + 1 < capacity else 0
+            size -= 1
+        active[u] = 0
+        reach = np.uint32(distance[u] + np.uint32(1))
+        taken += 1
+        edges += row_end[u] - row_begin[u]
+        for e in range(row_begin[u], row_end[u]):
+            v = targets[e]
+            if reach < distance[v]:
+                distance[v] = reach
+                if active[v] == 0:
+                    active[v] = 1
+                    tail = head + size
+                    ring[tail if tail < capacity else tail - capacity] = v
+                    size += 1
+    return at, head, size, edges, taken
+
+
+@njit(cache=True)
 def collect_leftover_step(work, count, rings, left, spare):
     """Gather what a quantum left undone (rest of ``work``, rings) into ``spare``; return how many.
 

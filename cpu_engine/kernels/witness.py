@@ -12,14 +12,15 @@ UNWITNESSED, OVERLONG, FALSE_ROOT, STRAY_PARENT = range(4)  # rows of the certif
 
 @njit(cache=True, parallel=True)
 def find_parents_step(offsets, sources, level, parent):
-    """Give every reached vertex that lacks a parent an in-neighbour one step nearer, where there is one.
+    """Give every reached vertex without a parent one step nearer such an in-neighbour, where there is one.
 
-    Invariant  parents already there are kept; level is only read.
+    Invariant  right parents are kept; level is only read.
     Races      iteration v writes only parent[v].
     Work       O(m) worst case, early exit per vertex.
     """
     for v in prange(level.size):
-        if level[v] > 0 and parent[v] == -1:
+        if level[v] > 0 and (parent[v] < 0 or level[parent[v]] != level[v] - 1):
+            parent[v] = -1
             for e in range(offsets[v], offsets[v + 1]):
                 if level[sources[e]] == level[v] - 1:
                     parent[v] = sources[e]

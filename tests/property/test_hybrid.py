@@ -31,6 +31,8 @@ def parallel_level(split: CoreSplit) -> LevelBfs:
 
 ENGINES = {
     "async": lambda split: AsyncBfs(split, quantum_edges=3),
+    "async-shared": lambda split: AsyncBfs(split, quantum_edges=3, thin_edges=0, pull_share=1.0),
+    "async-pulling": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=0.0),
     "level": LevelBfs,
     "level-parallel": parallel_level,
 }
