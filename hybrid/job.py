@@ -208,7 +208,7 @@ class _Job:
         folder.write_text("trace.jsonl", trace.to_jsonl())
         folder.write_summary(summary)
         if self.config.result.report:
-            write_report(folder.path, summary, trace.events, config_text)
+            write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
         return summary
 
     def _summarise(self, opened: Opened, plan: Plan) -> dict[str, Any]:

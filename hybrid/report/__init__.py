@@ -19,16 +19,21 @@ REPORT_NAME = "report.html"
 
 
 def write_report(
-    folder: Path, summary: Mapping[str, Any], trace: Sequence[Mapping[str, Any]], config_text: str
+    folder: Path,
+    summary: Mapping[str, Any],
+    trace: Sequence[Mapping[str, Any]],
+    config_text: str,
+    *,
+    final_name: Path | None = None,
 ) -> Path:
-    """Write ``report.html`` into ``folder`` and return its path.
+    """Write ``report.html`` into ``folder`` (to be renamed to ``final_name``, if given) and return its path.
 
     ``summary`` and ``trace`` are the contents of summary.json and trace.jsonl; ``config_text`` is the effective config.
     """
     target = Path(folder) / REPORT_NAME
     draft = target.with_name(f".{REPORT_NAME}.{os.getpid()}")
     try:
-        draft.write_text(render_page(Path(folder), summary, trace, config_text), encoding="utf-8")
+        draft.write_text(render_page(final_name or Path(folder), summary, trace, config_text), encoding="utf-8")
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
