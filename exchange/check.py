@@ -24,21 +24,23 @@ def check_answer(
     sent_values: npt.NDArray[np.integer],
     *,
     min_step: int = 1,
+    value_limit: int = VALUE_LIMIT,
 ) -> list[str]:
     """What is wrong with an answer, one sentence per kind of problem; an empty list means that it may be merged.
 
     ``pairs`` is [r, 2] `vertex value`; the core is the vertices [0, k); ``min_step`` is the smallest edge length (1 for
-    hops): a value that was not sent must come from a sent one over at least one edge.
+    hops): a value that was not sent must come from a sent one over at least one edge. No value may reach
+    ``value_limit`` (for hops: the number of vertices of the graph).
     """
     vertex, value = pairs[:, 0], pairs[:, 1]
     problems: list[str] = []
     outside = (vertex < 0) | (vertex >= k)
     if outside.any():
         problems.append(f"{_count(outside)} unknown vertices, such as {int(vertex[outside][0])} in a core of {k}")
-    impossible = (value < 0) | (value >= VALUE_LIMIT)
+    impossible = (value < 0) | (value >= value_limit)
     if impossible.any():
         problems.append(
-            f"{_count(impossible)} values outside 0..{VALUE_LIMIT - 1}, such as {int(value[impossible][0])}"
+            f"{_count(impossible)} values outside 0..{value_limit - 1}, such as {int(value[impossible][0])}"
         )
     if problems:
         return problems
@@ -89,9 +91,10 @@ def require_good_answer(
     *,
     path: str | Path | None = None,
     min_step: int = 1,
+    value_limit: int = VALUE_LIMIT,
 ) -> None:
     """``check_answer``, raised as an ExchangeError when there is any problem."""
-    problems = check_answer(pairs, k, sent_vertices, sent_values, min_step=min_step)
+    problems = check_answer(pairs, k, sent_vertices, sent_values, min_step=min_step, value_limit=value_limit)
     if problems:
         raise ExchangeError("; ".join(problems), path=path, fix=_FIX)
 

@@ -72,6 +72,11 @@ def parse_round_id(name: str) -> RoundName | None:
     return found if round_id(*found) == name else None
 
 
+def worker_scratch_name(pid: int) -> str:
+    """Where a worker that a coordinator started keeps its scratch files: whoever buries it knows what to remove."""
+    return f"{TEMPORARY_PREFIX}worker-{pid}"
+
+
 def core_name(core: int, token: str) -> str:
     """The directory that holds a core's mind_graph file; workers ignore it, since it is no round."""
     return f"{CORE_PREFIX}{token}-{core:04d}"

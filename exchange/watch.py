@@ -14,6 +14,7 @@ next ``wait`` returns at once: clear, look, wait - nothing falls in between.
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import threading
 from pathlib import Path
@@ -59,6 +60,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
         "wekafs",
     ]
 )
+# At the end of a watch, watchdog logs an error for an event that came too late to be queued: nothing is wrong then.
+logging.getLogger("watchdog").setLevel(logging.CRITICAL)
 _MOUNTS = Path("/proc/self/mountinfo")
 
 

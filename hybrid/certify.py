@@ -24,14 +24,14 @@ def prove_or_repair(graph: Graph, found: Traversed, root: int, core_size: int, t
         certificate = certify(graph, found.level, found.parent, root)
     if certificate.holds:
         return 0
-    _log.warning("not certified, recomputing: %s", certificate.explain())
-    with trace.span("coordinator", "repair", findings=certificate.explain()) as learned:
+    _log.warning("not certified, recomputing: %s", certificate.explain(graph))
+    with trace.span("coordinator", "repair", findings=certificate.explain(graph)) as learned:
         mended = repair(graph, found.level, root)
         again = certify(graph, mended.level, mended.parent, root)
         learned.update(revoked=mended.revoked, changed=mended.changed)
     if not again.holds:
         raise NotCertified(
-            f"{again.explain()}, even after the CPU recomputed everything that lacked a proof",
+            f"{again.explain(graph)}, even after the CPU recomputed everything that lacked a proof",
             fix="this is a defect of Tandem: please report it with the configuration and the graph",
         )
     core = slice(0, core_size)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import logging
-import signal
 import sys
 import traceback
-from types import FrameType
-from typing import NoReturn
 
 from cpu_engine.errors import InputError
 from exchange.errors import ExchangeError
@@ -27,6 +25,7 @@ from hybrid.errors import (
     EnvironmentProblem,
     NotCertified,
 )
+from hybrid.interrupts import raise_on_signals
 
 COMMANDS = {
     "run": "run a job: traverse a graph with CPU and NPU together (the default command)",
@@ -36,6 +35,7 @@ COMMANDS = {
     "info": "tell what is in a graph, and how dense its core is",
     "validate": "prove a result folder right, or check a stored graph",
     "doctor": "check this machine: versions, devices, worker, MPI; how to fix what fails",
+    "bench": "measure: our BFS and its peers in turns, builds, strategies, threads, the machine",
 }
 
 
@@ -47,14 +47,18 @@ def main(arguments: list[str] | None = None) -> int:
         from hybrid.commands import worker
 
         worker.execute(words[1:])
-    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
+    if words and words[0] not in COMMANDS and not words[0].startswith("-"):
+        near = difflib.get_close_matches(words[0], COMMANDS, 1)
+        advice = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
+        return _fail(f"unknown command '{words[0]}'. Fix: {advice}", EXIT_CONFIG)
+    if not words or words[0] not in (*COMMANDS, "-h", "--help", "--version"):
         words.insert(0, "run")
     options = _parser(words[0]).parse_args(words)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.getLogger().setLevel(logging.INFO)
     for handler in logging.getLogger().handlers:
         handler.setLevel(logging.INFO if getattr(options, "verbose", False) else logging.WARNING)
-    signal.signal(signal.SIGTERM, _interrupt)
+    raise_on_signals()
     return _guarded(options)
 
 
@@ -63,7 +67,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tandem",
         description="Hybrid CPU+NPU graph runtime: exact traversals, and the truth about whether the NPU pays.",
-        epilog=f"`tandem` and `python run.py` are the same program.\n\nexit codes:\n{codes}",
+        epilog=f"`tandem --config FILE` is `tandem run --config FILE`; `python run.py` is the same program.\n"
+        f"`tandem COMMAND --help` tells a command's options.\n\nexit codes:\n{codes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tandem {__version__}")
@@ -107,7 +112,3 @@ def _guarded(options: argparse.Namespace) -> int:
 def _fail(error: object, code: int) -> int:
     print(f"tandem: error: {error}", file=sys.stderr)
     return code
-
-
-def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

@@ -10,7 +10,7 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,20 @@ class Place:
     line: int | None = None
 
 
-def load_config(path: str | Path | None, overrides: list[str] | tuple[str, ...] = ()) -> Config:
-    """Read a YAML file (None: the defaults), apply ``key=value`` overrides, check everything."""
+def load_config(
+    path: str | Path | None, overrides: Sequence[str] = (), options: Mapping[str, object] | None = None
+) -> Config:
+    """Read a YAML file (None: the defaults), apply ``key=value`` overrides, then ``options``; check everything.
+
+    ``options`` are values as they are (a command's own arguments, which no YAML parser should see).
+    """
     written: dict[str, tuple[Any, Place]] = {}
     if path is not None:
         written.update(_read_yaml(Path(path)))
     for override in overrides:
         name, value = _split_override(override)
         written.update(_flatten(name, value, Place("--set")))
+    written.update({name: (value, Place("command line")) for name, value in (options or {}).items()})
     config: Config = _build(Config, "", written)
     chosen = [name for name in ("threshold", "quantile", "size") if getattr(config.core, name) is not None]
     if len(chosen) > 1:
@@ -53,7 +59,7 @@ def dump_config(config: Config) -> str:
 
 
 def describe_keys() -> Iterator[tuple[str, str, Any, str]]:
-    """Every key: dotted name, type in words, default, meaning. Feeds the documentation and ``--help``."""
+    """Every key: dotted name, type in words, default, meaning. Feeds docs/configuration.md."""
     yield from _describe(Config, "")
 
 
@@ -81,7 +87,13 @@ def _walk(node: yaml.Node, prefix: str, path: Path) -> Iterator[tuple[str, tuple
             raise ConfigError(
                 "the file must hold `key: value` lines", path=path, line=place.line, fix="see configs/cluster.yaml"
             )
-        yield prefix, (yaml.SafeLoader("").construct_object(node, deep=True), place)
+        try:
+            yield prefix, (yaml.SafeLoader("").construct_object(node, deep=True), place)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            reason = str(getattr(error, "problem", None) or error)
+            raise ConfigError(
+                f"{prefix}: not a value: {reason}", path=path, line=place.line, fix="write a plain value"
+            ) from error
         return
     if prefix and not node.value:
         yield prefix, (None, place)

@@ -6,8 +6,8 @@ directory, no half-written result - however the job ends.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,6 +23,7 @@ from hybrid import __version__
 from hybrid.certify import prove_or_repair
 from hybrid.config import dump_config
 from hybrid.errors import ConfigError
+from hybrid.interrupts import interrupts_held
 from hybrid.opening import Opened, open_graph
 from hybrid.partner import NpuPartner
 from hybrid.plan import Plan, choose_mode, make_plan
@@ -30,11 +31,11 @@ from hybrid.report import write_report
 from hybrid.result import ResultFolder
 from hybrid.schema import Config
 from hybrid.sources import Source, resolve_sources
-from hybrid.terminal import progress
+from hybrid.terminal import note, progress
 from hybrid.trace import Trace
 from hybrid.traverse import NpuTally, Traversed, traverse_alone, traverse_together
 from hybrid.verdict import Verdict, measure_verdict
-from hybrid.warmup import make_engine, warm_up
+from hybrid.warmup import make_engine, say_if_slow, warm_up
 
 _log = logging.getLogger(__name__)
 
@@ -94,14 +95,16 @@ def run_job(config: Config) -> Finished:
     if config.ranks != 1:
         raise ConfigError("ranks: this version runs on one", value=config.ranks, fix="set ranks: 1")
     if config.threads != "auto":
-        numba.set_num_threads(min(int(config.threads), len(os.sched_getaffinity(0))))
+        numba.set_num_threads(min(int(config.threads), int(getattr(numba.config, "NUMBA_NUM_THREADS", 1))))
     folder = ResultFolder(config.output, config.algorithm)
     try:
         with _log_to(folder.path / "log.txt"):
             summary = _Job(config, folder).run()
-        return Finished(folder.commit(), summary)
+        with interrupts_held():
+            return Finished(folder.commit(), summary)
     except BaseException:
-        folder.discard()
+        with interrupts_held():
+            folder.discard()
         raise
 
 
@@ -132,9 +135,12 @@ class _Job:
             if choose_mode(config.npu.mode)[0] != "off":
                 self.partner = NpuPartner(config, self.folder.path / "worker.log", trace)
                 self.partner.start()
-            opened = open_graph(config.graph, trace)
+            with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
+                opened = open_graph(config.graph, trace)
             for remark in opened.notes:
+                note(remark)
                 _log.info("%s", remark)
+            _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
             with trace.span("coordinator", "compile"):
                 warm_up(config.engine)
             with trace.span("coordinator", "plan"):
@@ -142,10 +148,14 @@ class _Job:
                 sources = resolve_sources(opened.graph, config)
                 if self.partner is not None and plan.mode != "off":
                     self.partner.publish_edges(opened.graph.out_offsets, opened.graph.out_targets, plan.core_size)
+            _log.info("core %d vertices, %d edges (%s); mode %s", plan.core_size, plan.core_edges, plan.rule, plan.mode)
             self._traverse_all(opened.graph, plan, sources)
         finally:
             if self.partner is not None:
-                self.partner.close()
+                with interrupts_held():
+                    self.partner.close()
+                if config.exchange.keep:
+                    note(f"the exchange directory is kept: {self.partner.directory}")
         return self._write(opened, plan)
 
     def _traverse_all(self, graph: Graph, plan: Plan, sources: list[Source]) -> None:
@@ -160,7 +170,9 @@ class _Job:
         if compare.enabled and plan.mode != "off" and partner is not None and partner.usable:
             with_edges = [source for source in sources if source.internal >= 0]
             with self.trace.span("coordinator", "compare", repeats=compare.repeats):
-                self.verdict = measure_verdict(engine, with_edges, plan.mode, partner, compare.repeats)
+                self.verdict = measure_verdict(
+                    engine, with_edges, plan.mode, partner, compare.repeats, self.config.npu.max_rounds
+                )
 
     def _run_source(self, graph: Graph, plan: Plan, engine: Traversal, source: Source) -> Run:
         if source.internal < 0:
@@ -172,7 +184,9 @@ class _Job:
         if plan.mode == "off" or self.partner is None:
             found = traverse_alone(engine, source.internal, self.trace)
         else:
-            found = traverse_together(engine, source.internal, plan.mode, self.partner, self.trace)
+            found = traverse_together(
+                engine, source.internal, plan.mode, self.partner, self.trace, self.config.npu.max_rounds
+            )
         t1 = self.trace.now()
         waits = [event for event in self.trace.events[seen:] if event["kind"] == "wait"]
         repaired = self._certify(graph, plan, source, found)
@@ -203,7 +217,7 @@ class _Job:
             named = [(run.source.user_id, *one) for run, one in zip(self.runs, arrays, strict=True)]
             folder.write_forms(self.config.result.forms, graph.user_ids, named)
         summary = self._summarise(opened, plan)
-        config_text = dump_config(self.config)
+        config_text = dump_config(_with_absolute_path(self.config))
         folder.write_text("config.yaml", config_text)
         folder.write_text("trace.jsonl", trace.to_jsonl())
         folder.write_summary(summary)
@@ -284,6 +298,14 @@ class _Job:
         }
 
 
+def _with_absolute_path(config: Config) -> Config:
+    """The configuration as it can be run again from any folder."""
+    if config.graph.path is None:
+        return config
+    absolute = str(Path(config.graph.path).absolute())
+    return dataclasses.replace(config, graph=dataclasses.replace(config.graph, path=absolute))
+
+
 def _describe_graph(opened: Opened) -> dict[str, Any]:
     graph = opened.graph
     return {
@@ -293,6 +315,7 @@ def _describe_graph(opened: Opened) -> dict[str, Any]:
         "isolated": int(graph.user_ids.size - graph.n),
         "directed": graph.directed,
         "from_store": opened.from_store,
+        "notes": list(opened.notes),
         **{
             name: graph.meta[name]
             for name in ("directed_assumed", "self_loops_dropped", "duplicates_dropped")

@@ -38,19 +38,31 @@ def open_graph(config: GraphConfig, trace: Trace) -> Opened:
     if config.path is not None and is_store(Path(config.path)):
         with trace.span("coordinator", "open", path=config.path):
             graph = open_store(Path(config.path))
-        return Opened(graph, Path(config.path).name, True, span_seconds(trace), 0.0)
+        if config.directed not in ("auto", graph.directed):
+            raise ConfigError(
+                f"graph.directed: the stored graph is {'directed' if graph.directed else 'undirected'}",
+                path=config.path,
+                value=config.directed,
+                fix="leave graph.directed on auto, or build the store again from the original file",
+            )
+        return Opened(graph, Path(config.path).name, True, span_seconds(trace), 0.0, _notes(graph))
     name, make = _maker(config)
     if not config.cache:
         with trace.span("coordinator", "build", graph=name):
             graph = make()
-        return Opened(graph, name, False, 0.0, span_seconds(trace))
+        return Opened(graph, name, False, 0.0, span_seconds(trace), _notes(graph))
     t0 = trace.now()
     folder = cache_folder(config)
     graph, info = cached_graph(_cache_key(config, folder), make, folder)
     if not info.hit:
         trace.add("coordinator", "build", t0, t0 + info.seconds_build, graph=name)
     trace.add("coordinator", "open", trace.now() - info.seconds_open, graph=name, hit=info.hit)
-    return Opened(graph, name, info.hit, info.seconds_open, info.seconds_build, (info.note,) if info.note else ())
+    return Opened(graph, name, info.hit, info.seconds_open, info.seconds_build, _notes(graph, info.note))
+
+
+def _notes(graph: Graph, *more: str | None) -> tuple[str, ...]:
+    """What the user should know: how the reader understood the file, and what the cache could not do."""
+    return (*graph.meta.get("notes", ()), *(remark for remark in more if remark))
 
 
 def cache_folder(config: GraphConfig) -> Path:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable
@@ -35,16 +36,19 @@ _log = logging.getLogger(__name__)
 _LOOK_INTERVAL_S = 0.05  # how often a waiting coordinator looks whether the worker still lives
 _MEMORY = Path("/dev/shm")
 _PREFIX = "tandem-exchange-"
+_KEPT_PREFIX = "tandem-kept-"  # never swept
 _STALE_S = 60.0  # younger ones may be about to be locked
 
 
 class NpuPartner:
-    """See the module; satisfies ``hybrid.traverse.Partner``. Use as a context manager."""
+    """See the module; satisfies ``hybrid.traverse.Partner``. Whoever makes one calls ``close`` in the end."""
 
     def __init__(self, config: Config, log_path: Path, trace: Trace) -> None:
         self._config, self._trace = config, trace
         self._made_directory = config.exchange.dir is None
-        self.directory = _fresh_directory() if config.exchange.dir is None else Path(config.exchange.dir)
+        self.directory = (
+            _fresh_directory(config.exchange.keep) if config.exchange.dir is None else Path(config.exchange.dir)
+        )
         self._mailbox = CoordinatorMailbox(
             self.directory, format=cast(Format, config.exchange.format), max_bytes=config.exchange.max_bytes
         )
@@ -54,8 +58,8 @@ class NpuPartner:
         self._watcher = Watcher(self.directory, cast(Mode, config.exchange.watch), config.exchange.poll_interval_s)
         self._supervisor: WorkerSupervisor | None = None
         if config.npu.worker == "launch":
-            self._supervisor = WorkerSupervisor(self.directory, config.npu, config.exchange.watch, log_path)
-        self._core_size = 0
+            self._supervisor = WorkerSupervisor(self.directory, config, log_path)
+        self._core_size = self._vertices = 0
         self._sent = np.empty(0, np.int32)
         self._answer: Answer | None = None
         self._started_at = 0.0
@@ -78,7 +82,7 @@ class NpuPartner:
 
     def publish_edges(self, out_offsets: np.ndarray, out_targets: np.ndarray, core_size: int) -> None:
         """Write the edges among the first ``core_size`` vertices, once for all rounds."""
-        self._core_size = core_size
+        self._core_size, self._vertices = core_size, out_offsets.size - 1
         try:
             self._mailbox.publish_core(out_offsets, out_targets, core_size)
         except ExchangeError as error:
@@ -196,7 +200,8 @@ class NpuPartner:
         sent_vertices = np.flatnonzero(self._sent >= 0)
         try:
             answer = self._mailbox.read_data(round_id)
-            require_good_answer(answer.pairs, self._core_size, sent_vertices, self._sent[sent_vertices])
+            sent = (sent_vertices, self._sent[sent_vertices])
+            require_good_answer(answer.pairs, self._core_size, *sent, value_limit=max(1, self._vertices))
         except ExchangeError as error:
             return messages.DataBad(round_id, str(error))
         values = np.full(self._core_size, -1, np.int32)
@@ -236,14 +241,23 @@ class NpuPartner:
 
     def _look_for_worker_facts(self) -> None:
         facts = self._mailbox.worker_facts() or {}
-        if self._supervisor is not None and facts.get("pid") != self._supervisor.pid:
-            return  # another worker's, from before
+        if self._is_stale(facts):
+            return
         skipped = facts.get("skipped_round")
         if skipped is not None and skipped == self._protocol.round_id:
             self._act(messages.WorkerLost(f"the worker could not do {skipped}: {facts.get('skipped_reason')}"))
         if facts.get("state") == "ready" and not self._ready:
             self._worker_is_ready()
             self._act(messages.WorkerReady())
+
+    def _is_stale(self, facts: dict[str, object]) -> bool:
+        """Whether worker.json was left by another worker than the one that serves now."""
+        pid = facts.get("pid")
+        if self._supervisor is not None:
+            return pid != self._supervisor.pid
+        if facts.get("host") != socket.gethostname() or not isinstance(pid, int):
+            return False
+        return not Path(f"/proc/{pid}").exists()
 
     def _worker_is_ready(self) -> None:
         if self._ready:
@@ -257,11 +271,11 @@ class NpuPartner:
         self._trace.source = source
 
 
-def _fresh_directory() -> Path:
+def _fresh_directory(keep: bool = False) -> Path:
     """A directory in memory where there is one: the files are small, short-lived and latency-bound."""
     base = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
     _sweep(base)
-    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    return Path(tempfile.mkdtemp(prefix=_KEPT_PREFIX if keep else _PREFIX, dir=base))
 
 
 def _sweep(base: Path) -> None:

@@ -59,10 +59,15 @@ def make_plan(graph: Graph, config: Config) -> Plan:
     return Plan(split, count_core_edges(split), threshold, rule, mode, mode_reason)
 
 
+def largest_core(core: CoreConfig) -> int:
+    """The largest core that the memory bound allows."""
+    return math.isqrt(core.max_bytes // CELL_BYTES)
+
+
 def choose_core_size(degree: np.ndarray, core: CoreConfig) -> tuple[int, str]:
     """The number of core vertices by the configured rule, and the rule in words."""
     n = degree.size
-    bound = min(n, math.isqrt(core.max_bytes // CELL_BYTES))
+    bound = min(n, largest_core(core))
     if core.threshold is not None:
         wanted, rule = int(np.count_nonzero(degree >= core.threshold)), f"degree at least {core.threshold}"
     elif core.quantile is not None:
@@ -82,10 +87,15 @@ def count_core_edges(split: CoreSplit) -> int:
     return int(np.sum(split.outside_core.out_begin[:k] - split.all_edges.out_begin[:k]))
 
 
+def ascend_devices() -> list[str]:
+    """The Ascend devices that the driver shows."""
+    return sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
+
+
 def choose_mode(mode: str) -> tuple[str, str]:
     """Resolve ``auto``: one BFS leaves an NPU nothing to win, so it only races where a device is idle anyway."""
     if mode != "auto":
         return mode, "as configured"
-    if any(Path("/dev").glob("davinci[0-9]*")):
+    if ascend_devices():
         return "race", "auto: an Ascend device is present; racing costs the CPU nothing"
     return "off", "auto: no Ascend device; MindSpore on the CPU would only compete with the engine"

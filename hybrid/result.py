@@ -6,10 +6,12 @@ it, which is removed if the job fails. An older Tandem result of the same name i
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +22,24 @@ from hybrid.errors import EnvironmentProblem
 LDBC_UNREACHED = np.iinfo(np.int64).max
 FORMAT_MARK = "tandem-result"
 FORMAT_VERSION = 1
+_PARTIAL = ".partial"
 
 
 class ResultFolder:
     """A folder in the making; ``commit`` or ``discard`` ends it."""
 
     def __init__(self, output: str | None, algorithm: str) -> None:
-        self.final = Path(output) if output else _fresh_name(algorithm)
-        _refuse_foreign(self.final)
-        self.path = self.final.parent / f".{self.final.name}.{os.getpid()}.partial"
+        self.reserved = output is None
         try:
+            self.final = _reserve_fresh(algorithm) if output is None else Path(output)
+            _refuse_foreign(self.final)
+            self.path = self.final.parent / f".{self.final.name}.{socket.gethostname()}.{os.getpid()}{_PARTIAL}"
+            _sweep_partials(self.final.parent)
             self.path.mkdir(parents=True)
         except OSError as error:
             raise EnvironmentProblem(
                 f"cannot make the result folder: {error.strerror}",
-                path=self.path,
+                path=error.filename,
                 fix="choose another with --output DIR",
             ) from error
 
@@ -66,16 +71,20 @@ class ResultFolder:
     def commit(self) -> Path:
         """Put the finished folder under its name."""
         old = None
-        if self.final.exists():
+        if self.final.is_dir() and any(self.final.iterdir()):
             old = self.path.with_suffix(".old")
             self.final.rename(old)
-        self.path.rename(self.final)
+        self.path.rename(self.final)  # over an empty folder too
         if old is not None:
             shutil.rmtree(old)
         return self.final
 
     def discard(self) -> None:
+        """Leave nothing but what was there before."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self.reserved:
+            with contextlib.suppress(OSError):
+                self.final.rmdir()
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
@@ -91,24 +100,35 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return summary
 
 
-def _fresh_name(algorithm: str) -> Path:
+def _reserve_fresh(algorithm: str) -> Path:
+    """A new name under results/, taken by making the folder: jobs that start together get different ones."""
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    Path("results").mkdir(exist_ok=True)
     for attempt in range(1000):
         candidate = Path("results") / f"{algorithm}-{stamp}{f'-{attempt}' if attempt else ''}"
-        if not candidate.exists():
+        with contextlib.suppress(FileExistsError):
+            candidate.mkdir()
             return candidate
     raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")
 
 
 def _refuse_foreign(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-    elif folder.exists():
-        try:
-            read_summary(folder)
-        except EnvironmentProblem:
-            raise EnvironmentProblem(
-                "the output exists and is not a Tandem result; nothing was touched",
-                path=folder,
-                fix="choose another name with --output DIR",
-            ) from None
+    """An empty folder or an older result may be replaced; anything else is somebody's work."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        read_summary(folder)
+    except EnvironmentProblem:
+        raise EnvironmentProblem(
+            "the output exists and is not a Tandem result; nothing was touched",
+            path=folder,
+            fix="choose another name with --output DIR",
+        ) from None
+
+
+def _sweep_partials(parent: Path) -> None:
+    """Remove what jobs on this host that were killed outright left unfinished."""
+    for left in parent.glob(f".*.{socket.gethostname()}.*{_PARTIAL}"):
+        pid = left.name.removesuffix(_PARTIAL).rpartition(".")[2]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(left, ignore_errors=True)

@@ -81,6 +81,7 @@ class NpuConfig:
     threads: int = key(1, "CPU threads of a worker without an NPU, so that it does not starve the engine", minimum=1)
     start_timeout_s: float = key(60.0, "share: wait this long for a worker that is still starting", minimum=0)
     round_timeout_s: float = key(10.0, "a round that takes longer ends the worker's part", minimum=0.001)
+    max_rounds: int = key(1000, "rounds per traversal; a worker that needs more is done without", minimum=1)
     stop_grace_s: float = key(3.0, "stop.flag, this long, then SIGTERM, this long, then SIGKILL", minimum=0)
 
 

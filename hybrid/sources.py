@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from hybrid.errors import ConfigError
 from hybrid.schema import Config
+from hybrid.terminal import note
 
 
 @dataclass(frozen=True)
@@ -23,18 +25,24 @@ def resolve_sources(graph: Graph, config: Config) -> list[Source]:
     """The job's start vertices, in order. A vertex that does not exist is an error naming the nearest ones."""
     chosen = config.source
     if isinstance(chosen, str):
-        return _draw(graph, int(chosen.partition(":")[2] or 1), config.source_seed)
+        return _draw(graph, int(chosen.partition(":")[2] or 1), config.source_seed, config.graph.path)
     ids = (chosen,) if isinstance(chosen, int) else chosen
-    return [Source(one, graph.internal_id(one)) for one in ids]
+    try:
+        return [Source(one, graph.internal_id(one)) for one in ids]
+    except InputError as error:
+        raise InputError(error.reason, path=config.graph.path, fix=error.fix) from None
 
 
-def _draw(graph: Graph, count: int, seed: int) -> list[Source]:
+def _draw(graph: Graph, count: int, seed: int, path: str | None) -> list[Source]:
     """Graph500's rule: different vertices that have an edge, drawn with a seed; fewer where there are fewer."""
     if graph.n == 0:
         raise ConfigError(
             "the graph has no vertex with an edge to start from",
+            path=path,
             value=f"random:{count}",
             fix="set source to a vertex id",
         )
+    if count > graph.n:
+        note(f"source: only {graph.n} vertices have an edge, so {graph.n} sources are used instead of {count}")
     drawn = np.random.default_rng(seed).permutation(graph.n)[:count]
     return [Source(int(graph.user_ids[graph.user_position[v]]), int(v)) for v in drawn]

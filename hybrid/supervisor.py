@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import exchange
-from hybrid.schema import NpuConfig
+from exchange.layout import worker_scratch_name
+from hybrid.interrupts import interrupts_held
+from hybrid.plan import largest_core
+from hybrid.schema import Config
 
 _CAUSES = {
     0: "the worker ended by itself",
@@ -26,31 +28,12 @@ _CAUSES = {
 }
 
 
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C in here is delivered at the end: between a process's birth and our noting it, it would be lost."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda got, _frame: came.append(got)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-        for got in came:
-            signal.raise_signal(got)
-
-
 class WorkerSupervisor:
     """Runs ``python -m npu_engine`` on an exchange directory."""
 
-    def __init__(self, directory: Path, npu: NpuConfig, watch: str, log_path: Path) -> None:
+    def __init__(self, directory: Path, config: Config, log_path: Path) -> None:
         self._directory = directory
-        self._npu = npu
-        self._watch = watch
+        self._config = config
         self._log_path = log_path
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,14 +43,15 @@ class WorkerSupervisor:
 
     def start(self) -> None:
         """Start the worker; it loads MindSpore while the coordinator goes on."""
-        npu = self._npu
+        npu, exchange_config = self._config.npu, self._config.exchange
         command = [sys.executable, "-m", "npu_engine", "--exchange", str(self._directory), "--device", npu.device]
-        command += ["--device-id", str(npu.device_id), "--threads", str(npu.threads), "--watch", self._watch]
-        command += ["--parent", str(os.getpid())]
+        command += ["--device-id", str(npu.device_id), "--threads", str(npu.threads)]
+        command += ["--watch", exchange_config.watch, "--poll-interval", str(exchange_config.poll_interval_s)]
+        command += ["--warm", str(largest_core(self._config.core)), "--parent", str(os.getpid())]
         root = str(Path(exchange.__file__).resolve().parent.parent)
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-        with self._log_path.open("ab") as log, _interrupts_held():
+        with self._log_path.open("ab") as log, interrupts_held():
             # Its own session: Ctrl-C reaches the coordinator alone, which then stops the worker in order.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
@@ -93,15 +77,20 @@ class WorkerSupervisor:
             if signal_number is not None:
                 self._signal_group(signal_number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(self._npu.stop_grace_s if signal_number != signal.SIGKILL else None)
+                self._process.wait(self._config.npu.stop_grace_s if signal_number != signal.SIGKILL else None)
                 break
-        self._signal_group(signal.SIGKILL)  # grandchildren, if MindSpore left any
+        self._bury()
 
     def kill(self) -> None:
         """End it at once: a worker that hangs does not listen."""
+        self._bury()
+
+    def _bury(self) -> None:
+        """Make sure of it, grandchildren included, and remove what a killed worker could not."""
         self._signal_group(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
+            shutil.rmtree(self._directory / worker_scratch_name(self._process.pid), ignore_errors=True)
 
     def _signal_group(self, signal_number: int) -> None:
         if self._process is not None:

@@ -55,7 +55,7 @@ def seconds(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """A number with a thousands separator, or k/M/G where only the size matters."""
+    """A number with thousands separators."""
     return f"{int(value):,}"
 
 

@@ -29,6 +29,14 @@ class Trace:
         self.events.append(event)
         return event
 
+    def extend(self, actor: str, kind: str, t0: float, **facts: Any) -> None:
+        """Like ``add``, but if the last event was of the same kind and source, make that one longer."""
+        last = self.events[-1] if self.events else {}
+        if (last.get("actor"), last.get("kind"), last.get("source")) == (actor, kind, self.source):
+            last["t1"] = self.now()
+        else:
+            self.add(actor, kind, t0, **facts)
+
     @contextmanager
     def span(self, actor: str, kind: str, **facts: Any) -> Iterator[Event]:
         """Record the time of the block; facts learned inside may be put into the yielded dict."""

@@ -94,14 +94,18 @@ def traverse_alone(engine: Traversal, root: int, trace: Trace | None = None) -> 
     return Traversed(level, parent, NpuTally(), steps, edges)
 
 
-def traverse_together(engine: Traversal, root: int, mode: str, partner: Partner, trace: Trace) -> Traversed:
-    """CPU and partner in mode ``race`` or ``share``."""
-    return _Together(engine, root, mode, partner, trace).run()
+def traverse_together(
+    engine: Traversal, root: int, mode: str, partner: Partner, trace: Trace, max_rounds: int = 1000
+) -> Traversed:
+    """CPU and partner in mode ``race`` or ``share``; a partner that needs more rounds than that is done without."""
+    return _Together(engine, root, mode, partner, trace, max_rounds).run()
 
 
 class _Together:
-    def __init__(self, engine: Traversal, root: int, mode: str, partner: Partner, trace: Trace) -> None:
-        self.engine, self.partner, self.trace = engine, partner, trace
+    def __init__(
+        self, engine: Traversal, root: int, mode: str, partner: Partner, trace: Trace, max_rounds: int
+    ) -> None:
+        self.engine, self.partner, self.trace, self.max_rounds = engine, partner, trace, max_rounds
         self.tally = NpuTally()
         self.sharing = mode == "share" and partner.usable
         self.sent_at = 0.0
@@ -124,8 +128,9 @@ class _Together:
                 edges += _step(engine, self.trace)
                 steps += 1
             elif self.sharing and partner.busy:
-                with self.trace.span("cpu", "wait", why="everything left depends on the core"):
-                    partner.wait()
+                t0 = self.trace.now()
+                partner.wait()
+                self.trace.extend("cpu", "wait", t0, why="everything left depends on the core")
             elif not (self.sharing and not partner.usable):  # lost this very moment: the core is taken back first
                 break
         self._close()
@@ -160,6 +165,9 @@ class _Together:
             return
         mine = self.engine.core_values()
         if np.array_equal(mine, self.closed):
+            return
+        if self.tally.rounds_sent >= self.max_rounds:
+            partner.distrust(f"no end after {self.max_rounds} rounds (npu.max_rounds)")
             return
         self.sent_at = self.trace.now()
         partner.submit(mine)

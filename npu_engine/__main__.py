@@ -13,9 +13,7 @@ import logging
 import os
 import shutil
 import signal
-import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from exchange.errors import ExchangeError
+from exchange.layout import worker_scratch_name
 from npu_engine.errors import (
     EXIT_FAILED,
     EXIT_NO_EXCHANGE,
@@ -168,13 +167,15 @@ def import_mindspore() -> str:
 
 
 @contextlib.contextmanager
-def scratch_directory(log: logging.Logger) -> Iterator[None]:
-    """Work in a directory of our own: MindSpore leaves folders behind wherever it runs."""
+def scratch_directory(exchange: Path, log: logging.Logger) -> Iterator[None]:
+    """Work in a directory of our own: MindSpore leaves folders behind wherever it runs.
+
+    It is a hidden one in the exchange directory, so that it goes with the job even if this process is killed.
+    """
     home = os.getcwd()
-    mine = f"{PROGRAM}-{socket.gethostname()}-"
-    remove_leftovers(mine)
+    path = exchange / worker_scratch_name(os.getpid())
     try:
-        path = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-")
+        path.mkdir()
     except OSError as error:
         log.warning("no scratch directory (%s): MindSpore may leave folders in %s", error, home)
         yield
@@ -185,24 +186,6 @@ def scratch_directory(log: logging.Logger) -> Iterator[None]:
     finally:
         os.chdir(home)
         shutil.rmtree(path, ignore_errors=True)
-
-
-def remove_leftovers(prefix: str) -> None:
-    """Remove the scratch directories of workers on this host that were killed."""
-    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*-*"):
-        pid = path.name.removeprefix(prefix).partition("-")[0]
-        if pid.isdecimal() and not _is_running(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True
 
 
 def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logger, signals: Signals) -> str:
@@ -246,7 +229,7 @@ def start(arguments: argparse.Namespace, log: logging.Logger, signals: Signals) 
     try:
         mailbox.announce(state="starting")  # and so the directory is known to be writable
         log.info("start: exchange directory %s", directory)
-        with scratch_directory(log):
+        with scratch_directory(directory, log):
             reason = run(arguments, mailbox, log, signals)
     except BaseException as error:
         # Out of an interrupted import, StopNow may come as any other error.

@@ -36,9 +36,14 @@ class Certificate:
     def holds(self) -> bool:
         return not any(self.findings)
 
-    def explain(self) -> str:
-        """One sentence on what is wrong."""
-        wrong = [f"{count} {claim}" for count, claim in zip(self.findings, CLAIMS, strict=True) if count]
+    def explain(self, graph: Graph | None = None) -> str:
+        """One sentence on what is wrong; with the graph, one vertex of each kind is named by the user's id."""
+        wrong = [
+            f"{count} {claim}"
+            + ("" if graph is None else f" (vertex {int(graph.user_ids[graph.user_position[example]])} for one)")
+            for count, claim, example in zip(self.findings, CLAIMS, self.examples, strict=True)
+            if count
+        ]
         return "; ".join(wrong) if wrong else "every level has a witness and no edge can improve one"
 
 

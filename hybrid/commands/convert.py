@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from hybrid.commands.options import add_config_options, config_from
-from hybrid.commands.run import quoted
 from hybrid.errors import EXIT_OK
 from hybrid.terminal import count, note, say
 
@@ -25,9 +24,7 @@ def execute(options: argparse.Namespace) -> int:
     from cpu_engine.graph.store import save_store
     from hybrid.opening import read_edges
 
-    config = config_from(
-        options, [f"graph.path={quoted(options.input)}", f"graph.format={options.source_format}"]
-    ).graph
+    config = config_from(options, {"graph.path": options.input, "graph.format": options.source_format}).graph
     edges = read_edges(config)
     for remark in edges.notes:
         note(remark)

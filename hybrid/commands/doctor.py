@@ -134,7 +134,9 @@ def check_folders(config: Config) -> Iterator[Finding]:
 
 
 def check_devices(config: Config) -> Iterator[Finding]:
-    devices = sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
+    from hybrid.plan import ascend_devices
+
+    devices = ascend_devices()
     toolkit = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
     if devices and toolkit:
         yield Finding("ok", "ascend", f"{len(devices)} devices ({', '.join(devices)}), CANN at {toolkit}")
@@ -195,14 +197,14 @@ def check_worker(config: Config) -> Iterator[Finding]:
         try:
             offsets, targets = np.array([0, 1, 2, 3, 3]), np.array([1, 2, 3], np.int32)
             partner.publish_edges(offsets, targets, 4)
-            partner.submit(np.array([5, -1, -1, -1], np.int32))
+            partner.submit(np.array([0, -1, -1, -1], np.int32))
             answer = None
             while answer is None and partner.usable:
                 partner.wait()
                 answer = partner.poll()
         finally:
             partner.close()
-        if answer is not None and answer.values.tolist() == [5, 6, 7, 8]:
+        if answer is not None and answer.values.tolist() == [0, 1, 2, 3]:
             ready = "" if partner.start_seconds is None else f", ready after {seconds(partner.start_seconds)}"
             yield Finding("ok", "worker", f"computes rightly on {partner.device}{ready}")
         else:

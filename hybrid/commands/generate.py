@@ -29,7 +29,8 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.opening import generate_edges, generator_name
 
     names = ("kind", "scale", "edge_factor", "seed", "rows", "cols")
-    config = load_config(None, [f"graph.generator.{name}={getattr(options, name)}" for name in names]).graph.generator
+    own = {f"graph.generator.{name}": getattr(options, name) for name in names}
+    config = load_config(None, (), own).graph.generator
     edges = generate_edges(config)
     path = options.output or f"{generator_name(config)}.el"
     write_graph(path, edges, format=options.to)

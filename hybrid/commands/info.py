@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 from hybrid.commands.options import add_config_options, config_from
-from hybrid.commands.run import quoted
 from hybrid.errors import EXIT_OK
 from hybrid.terminal import count, note, say, table
 
@@ -26,8 +25,8 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.opening import open_graph
     from hybrid.trace import Trace
 
-    extra = [] if options.graph is None else [f"graph.path={quoted(options.graph)}"]
-    opened = open_graph(config_from(options, extra).graph, Trace())
+    own = {} if options.graph is None else {"graph.path": options.graph}
+    opened = open_graph(config_from(options, own).graph, Trace())
     for remark in opened.notes:
         note(remark)
     facts = describe(opened.graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from hybrid.config import load_config
 from hybrid.schema import Config
@@ -23,6 +24,6 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log on the terminal as well")
 
 
-def config_from(options: argparse.Namespace, extra: list[str] | None = None) -> Config:
-    """The configuration that the options describe."""
-    return load_config(options.config, [*options.overrides, *(extra or [])])
+def config_from(options: argparse.Namespace, own: Mapping[str, object] | None = None) -> Config:
+    """The configuration that the options describe; ``own`` are values from the command's other arguments."""
+    return load_config(options.config, options.overrides, own)

@@ -22,15 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     from hybrid.job import run_job  # not at the top: numba takes its time, and --help needs none of it
 
-    extra = [] if options.output is None else [f"output={quoted(options.output)}"]
-    finished = run_job(config_from(options, extra))
+    finished = run_job(config_from(options, {} if options.output is None else {"output": options.output}))
     say(account(finished.summary, finished.folder))
     return EXIT_OK
-
-
-def quoted(path: str) -> str:
-    """A path as a YAML string, whatever characters it has."""
-    return "'" + path.replace("'", "''") + "'"
 
 
 def account(summary: dict[str, Any], folder: Path) -> str:

@@ -48,20 +48,31 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
     summary = read_summary(folder)
     config = load_config(folder / "config.yaml", overrides)
     graph = open_graph(config.graph, Trace()).graph
-    vertex, level, parent = (_load(folder / f"{name}.npy") for name in ("vertex", "level", "parent"))
+    types = {"vertex": np.int64, "level": np.int32, "parent": np.int64}
+    vertex, level, parent = (_load(folder / f"{name}.npy", dtype) for name, dtype in types.items())
     if not np.array_equal(vertex, graph.user_ids):
         raise NotCertified(
             "vertex.npy is not the graph's vertex list", path=folder, fix="name the graph of this result"
         )
     levels, parents = np.atleast_2d(level), np.atleast_2d(parent)
-    sources = summary["sources"]
+    sources, told = summary.get("sources"), summary.get("runs")
+    if not isinstance(sources, list) or not all(isinstance(one, int) for one in sources) or not isinstance(told, list):
+        raise NotCertified("summary.json names no sources", path=folder, fix="run the job again")
     if levels.shape != (len(sources), vertex.size) or parents.shape != levels.shape:
         raise NotCertified(
             "the arrays' shapes do not fit the sources", path=folder, value=levels.shape, fix="run the job again"
         )
-    for source, one_level, one_parent in zip(sources, levels, parents, strict=True):
-        prove(graph, int(source), one_level, one_parent, folder)
-        say(f"source {source}: certified, {count(np.count_nonzero(one_level >= 0))} reached, depth {one_level.max()}")
+    for source, run, one_level, one_parent in zip(sources, told, levels, parents, strict=True):
+        prove(graph, source, one_level, one_parent, folder)
+        reached, depth = int(np.count_nonzero(one_level >= 0)), int(one_level.max())
+        if (run.get("reached"), run.get("max_level")) != (reached, depth):
+            raise NotCertified(
+                f"source {source}: summary.json says {run.get('reached')} reached, depth {run.get('max_level')}; "
+                f"the arrays say {reached} and {depth}",
+                path=folder,
+                fix="run the job again",
+            )
+        say(f"source {source}: certified, {count(reached)} reached, depth {depth}")
     return EXIT_OK
 
 
@@ -98,12 +109,14 @@ def prove(graph: Graph, source: int, level: np.ndarray, parent: np.ndarray, fold
         return
     certificate = certify(graph, inner_level, inner_parent, root)
     if not certificate.holds:
-        refuse(certificate.explain())
+        refuse(certificate.explain(graph))
 
 
-def _load(path: Path) -> np.ndarray:
+def _load(path: Path, dtype: type) -> np.ndarray:
     try:
         array: np.ndarray = np.load(path)
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(f"cannot read the array: {error}", path=path, fix="run the job again") from error
+    if array.dtype != dtype:
+        raise NotCertified(f"the array holds {array.dtype}, not {np.dtype(dtype)}", path=path, fix="run the job again")
     return array

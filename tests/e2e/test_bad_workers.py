@@ -152,6 +152,29 @@ def silent(round_dir: Path) -> None:
     """Never answers."""
 
 
+def test_a_lie_that_gets_smaller_for_ever_is_ended(with_worker: Run) -> None:
+    """Each answer claims a little less for a vertex, so that a new round is due each time."""
+    claims = iter(range(200, 0, -1))
+
+    def creep(round_dir: Path) -> None:
+        values = honest_values(round_dir)
+        unreached = next((v for v in range(64) if v not in read_pairs(round_dir / "value.txt")), 63)
+        answer(round_dir, lines_of({**values, unreached: max(min(values.values()) + 1, next(claims))}))
+
+    finished, worker = with_worker(creep, "npu.max_rounds=3", "source=random:1")
+    assert_exact(finished, kronecker_pairs(), directed=False)
+    assert len(worker.served) <= 4
+
+
+def test_values_beyond_the_graph_are_refused(with_worker: Run) -> None:
+    def far(round_dir: Path) -> None:
+        answer(round_dir, lines_of({**honest_values(round_dir), 63: 1 << 30}))
+
+    finished, _ = with_worker(far)
+    assert_exact(finished, kronecker_pairs(), directed=False)
+    assert "values outside 0.." in finished.summary["npu"]["outcome"]
+
+
 def test_hanging_worker_times_out(with_worker: Run) -> None:
     finished, _ = with_worker(silent, "npu.start_timeout_s=0.2", "npu.round_timeout_s=0.2")
     assert_exact(finished, kronecker_pairs(), directed=False)

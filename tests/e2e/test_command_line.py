@@ -115,6 +115,7 @@ def test_mindspore_that_cannot_be_imported(tandem, tmp_path: Path) -> None:
         (["--set", "ranks=4"], 2, "ranks: 1"),
         (["--config", "configs/clusterr.yaml"], 2, "did you mean configs/cluster.yaml?"),
         (["--set", "graph.path=no/such/file"], 3, "no/such/file"),
+        (["--set", "source=!!binary xx"], 2, "source"),
     ],
 )
 def test_mistakes_are_named_with_their_fix(tandem, words: list[str], code: int, told: str) -> None:
@@ -147,7 +148,7 @@ def wait_for_worker(process: subprocess.Popen[str]) -> psutil.Process:
     return eventually(look)
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupt_stops_everything(project_root: Path, tmp_path: Path, signal_number: int) -> None:
     process = start(project_root, *SMALL, "--output", str(tmp_path / "out"))
     worker = wait_for_worker(process)
@@ -217,6 +218,29 @@ def test_doctor_finds_everything_here(tandem) -> None:
     assert findings["worker"]["state"] == "ok"
     assert findings["mpi"]["state"] == "ok"
     assert {"python", "numpy", "numba", "mindspore", "threads", "ascend"} <= set(findings)
+
+
+def test_unknown_command_gets_a_suggestion(tandem) -> None:
+    done = tandem("valdate", "x")
+    assert done.returncode == 2
+    assert "did you mean validate?" in done.stderr
+
+
+def test_external_worker_as_the_shipped_configuration_says(tandem, project_root: Path, tmp_path: Path) -> None:
+    """Worker by hand first, two jobs that keep it, a third that stops it."""
+    folder = str(tmp_path / "exchange")
+    command = [sys.executable, "run.py", "worker", "--exchange", folder]
+    worker = subprocess.Popen(command, cwd=project_root, stderr=subprocess.DEVNULL)
+    try:
+        for keep in ("true", "true", "false"):
+            words = ["--config", "configs/external_worker.yaml", *SMALL, "--output", str(tmp_path / "out")]
+            done = tandem(*words, "--set", f"exchange.dir={folder}", "--set", f"npu.keep_worker={keep}")
+            assert done.returncode == 0, done.stderr
+            assert summary_of(tmp_path / "out")["npu"]["rounds_merged"] >= 1
+        assert worker.wait(30) == 0
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 @pytest.mark.parametrize("command", ["run", "worker", "generate", "convert", "info", "validate", "doctor"])
