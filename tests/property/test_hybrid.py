@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from functools import partial
 
 import numpy as np
@@ -37,6 +38,7 @@ ENGINES = {
     "level-parallel": parallel_level,
 }
 Pairs = list[tuple[int, int]]
+EXAMPLES = 15 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60
 
 graphs = st.integers(2, 24).flatmap(
     lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
@@ -64,9 +66,10 @@ def check(graph: Graph, pairs: Pairs, directed: bool, root: int, found: Traverse
     assert naive.is_bfs_tree(pairs, directed, user[root], level, parent)
 
 
+@pytest.mark.jitless
 @pytest.mark.parametrize("engine", ENGINES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_cpu_alone_is_exact(engine: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
     graph = built(pairs, directed)
     if graph.n == 0:
@@ -77,10 +80,12 @@ def test_cpu_alone_is_exact(engine: str, pairs: Pairs, directed: bool, data: st.
     check(graph, pairs, directed, root, found)
 
 
+@pytest.mark.jitless
 @pytest.mark.parametrize("mode", ["race", "share"])
+@pytest.mark.jitless
 @pytest.mark.parametrize("engine", ENGINES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_honest_partner_at_any_moment(
     engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject
 ) -> None:
@@ -101,10 +106,12 @@ def test_honest_partner_at_any_moment(
     check(graph, pairs, directed, root, found)
 
 
+@pytest.mark.jitless
 @pytest.mark.parametrize("mode", ["race", "share"])
+@pytest.mark.jitless
 @pytest.mark.parametrize("engine", ENGINES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_garbage_changes_nothing(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
     """Values too small, missing, or just sent back: what passes the reader's checks is undone by the certificate."""
     graph = built(pairs, directed)
