@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpu_engine.algorithms.expander import Expander
+from cpu_engine.algorithms.expander import Expander, LeapingExpander
 from cpu_engine.algorithms.expansion import STRATEGIES, Factory
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, Step, complete_parents, merge_core
 
+DEEP = 16  # beyond this depth a graph is of the kind with thousands of thin levels, which are run many at a time
 _NOBODY = np.empty(0, np.int64)
 
 
@@ -29,6 +30,7 @@ class LevelBfs:
         self._parent = np.empty(n, np.int32)
         factory = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
         self._expander: Expander = factory(split, self._level, self._parent)
+        self._leaper = self._expander if isinstance(self._expander, LeapingExpander) else None
         self._tentative = np.full(k, -1, np.int32)
         self._closed = np.full(k, -1, np.int32)
         self._edges = split.all_edges
@@ -56,6 +58,11 @@ class LevelBfs:
         return self._count > 0 and not self._expanded
 
     def step(self) -> Step:
+        if self._leaper is not None and self._depth >= DEEP and not self._withheld and not self._merged:
+            leap = self._leaper.leap(self._edges, self._depth)
+            if leap.levels:
+                first, self._depth, self._count = self._depth, self._depth + leap.levels, leap.frontier
+                return Step("push", first, leap.expanded, leap.edges)
         done = self._expander.expand(self._edges, self._depth)
         self._expanded = True
         return Step(done.direction, self._depth, done.frontier, done.edges)

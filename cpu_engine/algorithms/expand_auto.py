@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from cpu_engine.algorithms.expander import Expansion
+from cpu_engine.algorithms.expander import NO_LEAP, Expansion, Leap
 from cpu_engine.algorithms.traversal import CoreSplit, EdgeView
 from cpu_engine.kernels.pull import (
     clear_run_step,
@@ -21,9 +21,17 @@ from cpu_engine.kernels.pull import (
     pull_rest_step,
     settle_fresh_step,
 )
-from cpu_engine.kernels.push import gather_found_step, measure_frontier_step, push_share_step, push_step
+from cpu_engine.kernels.push import (
+    gather_found_step,
+    measure_frontier_step,
+    push_levels_step,
+    push_share_step,
+    push_step,
+)
 
 PULL_SHARE = 1 / 8  # pull once the frontier's edges exceed this share of the unexplored ones
+FIRST_PULL_SHARE = 1 / 8  # ... and this share of the vertices
+LEAP_EDGES = 1 << 16  # about 0.2 ms: the longest that an answer from outside waits
 SERIAL_EDGES = 4096  # below this, one thread is faster than waking the others
 SERIAL_VERTICES = 4096
 RELIST = 16  # after the first pull, list the frontier if it is smaller than the unvisited vertices by this factor
@@ -95,6 +103,20 @@ class AutoExpander:
             self._listed = True
         return self._count
 
+    def leap(self, view: EdgeView, depth: int) -> Leap:
+        if not self._listed or self._direction:
+            return NO_LEAP
+        levels, count, expanded, edges = push_levels_step(
+            view.out_begin, view.out_end, view.out_targets, self._frontier, self._count, self._next,
+            self._visited, self._level, self._parent, depth, self._serial_edges, LEAP_EDGES,
+        )  # fmt: skip
+        if levels % 2:
+            self._frontier, self._next = self._next, self._frontier
+        if levels:
+            self._count = count
+            self._unexplored -= edges
+        return Leap(levels, count, expanded, edges)
+
     def _measure(self, view: EdgeView) -> int:
         return int(measure_frontier_step(view.out_begin, view.out_end, self._frontier, self._count, self._starts))
 
@@ -106,7 +128,9 @@ class AutoExpander:
             return "pull"
         if self._have_rest:
             return "push" if edges < self._unvisited() else "pull"
-        return "pull" if edges > self._pull_share * self._unexplored else "push"
+        # The first pull looks at every vertex, so it must save that many edges at least.
+        worth = max(self._pull_share * self._unexplored, FIRST_PULL_SHARE * self._level.size)
+        return "pull" if edges > worth else "push"
 
     def _push(self, view: EdgeView, depth: int, edges: int) -> None:
         run = (self._frontier, self._count, self._starts, self._visited, self._level, self._parent, depth)

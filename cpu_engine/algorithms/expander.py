@@ -8,7 +8,7 @@ the view has level ``depth + 1`` and a parent at ``depth``; no other level or pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,19 @@ class Expansion:
     edges: int  # edges looked at
 
 
+@dataclass(frozen=True)
+class Leap:
+    """What a leap over several thin levels did."""
+
+    levels: int  # 0: the frontier was too thick, nothing happened
+    frontier: int  # vertices in the frontier now
+    expanded: int
+    edges: int
+
+
+NO_LEAP = Leap(0, 0, 0, 0)
+
+
 class Expander(Protocol):
     """A strategy at work on one graph. Made with (split, level, parent): two arrays that it shares with the engine."""
 
@@ -36,3 +49,11 @@ class Expander(Protocol):
     def advance(self, extra: np.ndarray, depth: int) -> int:
         """What was found becomes the frontier, at ``depth``, and so do ``extra``: vertices that someone else found and
         that have their level already. Returns the size of the frontier; 0 only if it is empty."""
+
+
+@runtime_checkable
+class LeapingExpander(Protocol):
+    """What a strategy may offer besides, for graphs with thousands of thin levels."""
+
+    def leap(self, view: EdgeView, depth: int) -> Leap:
+        """Run thin levels on, many in one launch, instead of ``expand`` and ``advance`` for each. May do nothing."""
