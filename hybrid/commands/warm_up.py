@@ -1,0 +1,53 @@
+"""``warm-up``: compile everything a job may use, so that the first real job does not have to. Kept in numba's cache."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hybrid.errors import EXIT_OK
+from hybrid.terminal import say, seconds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It has none."""
+
+
+def execute(options: argparse.Namespace) -> int:
+    from hybrid.warmup import warm_up
+
+    phases: list[tuple[str, Callable[[], object]]] = [
+        ("generators and build", _build),
+        ("text reader", _read),
+        ("asynchronous engine, certificate", lambda: warm_up("async")),
+        ("level engine", lambda: warm_up("level")),
+    ]
+    began = time.perf_counter()
+    for name, compile_them in phases:
+        t0 = time.perf_counter()
+        compile_them()
+        say(f"{seconds(time.perf_counter() - t0):>10}  {name}")
+    say(f"{seconds(time.perf_counter() - began):>10}  in all; from now on they are loaded from the cache")
+    return EXIT_OK
+
+
+def _build() -> None:
+    from cpu_engine.graph.build import build_graph
+    from cpu_engine.graph.generators import grid, kronecker, uniform
+
+    for edges in (kronecker(6, 4), uniform(6, 4), grid(4, 4)):
+        build_graph(edges, directed=None)
+        build_graph(edges, directed=True)
+
+
+def _read() -> None:
+    from cpu_engine.graph.formats import read_graph
+
+    with tempfile.TemporaryDirectory(prefix="tandem-warm-up-") as scratch:
+        for text in ("0 1\n1 2\n", "0 1 5\n1 2 7\n", "0 1 0.5\n1 2 0.25\n"):
+            path = Path(scratch) / "graph.el"
+            path.write_text(text)
+            read_graph(path)
