@@ -49,6 +49,13 @@ def load_config(
     if len(chosen) > 1:
         named = " and ".join(f"core.{name}" for name in chosen)
         raise ConfigError(f"{named} are given, which is one rule too many", path=path, fix="set all but one to null")
+    if config.engine != "level" and config.bfs.strategy != "auto":
+        raise ConfigError(
+            "bfs.strategy: strategies belong to the level engine",
+            path=path,
+            value=config.bfs.strategy,
+            fix="set engine: level as well",
+        )
     return config
 
 

@@ -142,7 +142,7 @@ class _Job:
                 _log.info("%s", remark)
             _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
             with trace.span("coordinator", "compile"):
-                warm_up(config.engine)
+                warm_up(config.engine, config.bfs.strategy)
             with trace.span("coordinator", "plan"):
                 plan = make_plan(opened.graph, config)
                 sources = resolve_sources(opened.graph, config)
@@ -159,7 +159,7 @@ class _Job:
         return self._write(opened, plan)
 
     def _traverse_all(self, graph: Graph, plan: Plan, sources: list[Source]) -> None:
-        engine = make_engine(self.config.engine, plan.split)
+        engine = make_engine(self.config.engine, plan.split, self.config.bfs.strategy)
         with progress("traversing", "source") as bar:
             for done, source in enumerate(sources):
                 bar(done, len(sources))
@@ -233,6 +233,7 @@ class _Job:
             "certified": all(run["certified"] for run in runs),
             "algorithm": self.config.algorithm,
             "engine": self.config.engine,
+            "strategy": self.config.bfs.strategy if self.config.engine == "level" else None,
             "threads": numba.get_num_threads(),
             "graph": _describe_graph(opened),
             "core": {

@@ -57,6 +57,18 @@ class GraphConfig:
 
 
 @dataclass(frozen=True)
+class BfsConfig:
+    strategy: str = key(
+        "auto",
+        "engine: level - how a level is expanded; auto changes direction and is fastest (docs/strategies.md)",
+        choices=(
+            "auto", "push", "push-private", "push-edge", "push-bucketed", "pull", "pull-numa", "edge-centric",
+            "small-levels", "switching",
+        ),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class CoreConfig:
     """At most one of threshold, quantile and size is given; with none, the rule is automatic."""
 
@@ -124,6 +136,7 @@ class Config:
     )
     ranks: int = key(1, "MPI ranks (this version runs on one)", minimum=1)
     threads: int | str = key("auto", "CPU threads; auto = all that the process may use", minimum=1, also=("auto",))
+    bfs: BfsConfig = section(BfsConfig)
     core: CoreConfig = section(CoreConfig)
     npu: NpuConfig = section(NpuConfig)
     exchange: ExchangeConfig = section(ExchangeConfig)

@@ -17,7 +17,6 @@ from cpu_engine.algorithms.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
 from hybrid.terminal import note
 
-_ENGINES: dict[str, Callable[[CoreSplit], Traversal]] = {"async": AsyncBfs, "level": LevelBfs}
 # On a small graph an engine would only use its kernels for small graphs; these make it use the others.
 _PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.5)
 _VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
@@ -27,9 +26,9 @@ _VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
 _SLOW_S = 1.0
 
 
-def make_engine(name: str, split: CoreSplit) -> Traversal:
-    """The configured engine on this graph."""
-    return _ENGINES[name](split)
+def make_engine(name: str, split: CoreSplit, strategy: str = "auto") -> Traversal:
+    """The configured engine on this graph; the strategy is the level engine's."""
+    return AsyncBfs(split) if name == AsyncBfs.name else LevelBfs(split, strategy)
 
 
 @contextmanager
@@ -45,12 +44,12 @@ def say_if_slow(text: str) -> Iterator[None]:
         timer.join()
 
 
-def warm_up(engine_name: str) -> None:
+def warm_up(engine_name: str, strategy: str = "auto") -> None:
     """Run the engine, the core split and the certificate on a graph of 40 vertices."""
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
         graph = _star_with_tail(40)
         split = CoreSplit(graph, 2)
-        for make in _VARIANTS[engine_name]:
+        for make in _VARIANTS[engine_name] if strategy == "auto" else [partial(LevelBfs, strategy=strategy)]:
             _exercise(make(split), graph)
 
 

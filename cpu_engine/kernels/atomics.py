@@ -37,6 +37,13 @@ def atomic_claim(array, index, expected, value):
     return True
 
 
+def atomic_add(array, index, value):
+    """Add ``value`` to ``array[index]``; return what was there."""
+    old = array[index]
+    array[index] += value
+    return old
+
+
 def _element_pointer(context, builder, array_type, array_value, index):
     array = context.make_array(array_type)(context, builder, array_value)
     return cgutils.get_item_pointer(context, builder, array_type, array, [index], wraparound=False)
@@ -71,6 +78,15 @@ def _compare_and_swap(typingctx, array, index, expected, value):
     return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
 
 
+@intrinsic
+def _rmw_add(typingctx, array, index, value):
+    def codegen(context, builder, signature, args):
+        pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
+        return builder.atomic_rmw("add", pointer, args[2], _ORDERING)
+
+    return array.dtype(array, types.intp, array.dtype), codegen
+
+
 @overload(atomic_min)
 def _overload_min(array, index, value):
     return lambda array, index, value: _rmw_min(array, index, value)  # type: ignore[call-arg]
@@ -84,3 +100,8 @@ def _overload_exchange(array, index, value):
 @overload(atomic_claim)
 def _overload_claim(array, index, expected, value):
     return lambda array, index, expected, value: _compare_and_swap(array, index, expected, value)  # type: ignore[call-arg]
+
+
+@overload(atomic_add)
+def _overload_add(array, index, value):
+    return lambda array, index, value: _rmw_add(array, index, value)  # type: ignore[call-arg]

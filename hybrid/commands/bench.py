@@ -11,7 +11,9 @@ from hybrid.errors import EXIT_OK, EnvironmentProblem
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     try:
         from benchmarks.options import add_benchmarks
-    except ModuleNotFoundError:  # an installed package comes without them
+    except ModuleNotFoundError as missing:  # an installed package comes without them
+        if missing.name not in ("benchmarks", "benchmarks.options"):
+            raise
         parser.add_argument("rest", nargs=argparse.REMAINDER)
         parser.set_defaults(benchmark_module=None)
     else:

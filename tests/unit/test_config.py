@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cpu_engine.algorithms.expansion import STRATEGIES
 from hybrid.config import configuration_page, describe_keys, dump_config, load_config
 from hybrid.errors import ConfigError
 from hybrid.schema import Config
@@ -86,6 +87,14 @@ def test_mistakes(tmp_path: Path, text: str, line: int, told: str) -> None:
 def test_bad_overrides(override: str) -> None:
     with pytest.raises(ConfigError, match="Fix: "):
         load_config(None, [override])
+
+
+def test_strategies_are_those_that_exist_and_belong_to_the_level_engine() -> None:
+    words = next(words for name, words, *_ in describe_keys() if name == "bfs.strategy")
+    assert set(words.split(" | ")) == set(STRATEGIES)
+    assert load_config(None, ["bfs.strategy=pull", "engine=level"]).bfs.strategy == "pull"
+    with pytest.raises(ConfigError, match="engine: level"):
+        load_config(None, ["bfs.strategy=pull"])
 
 
 def test_two_rules_for_the_core_are_one_too_many() -> None:

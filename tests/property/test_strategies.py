@@ -1,0 +1,319 @@
+"""Every strategy, on any graph, view and number of threads: levels equal the naive reference, parents are a tree."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu_engine.algorithms import expand_small
+from cpu_engine.algorithms.balance import measure_balance
+from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.certificate import certify
+from cpu_engine.algorithms.expand_numa import NumaPullExpander
+from cpu_engine.algorithms.expand_pull import PullExpander
+from cpu_engine.algorithms.expand_push import BucketedPushExpander, PrivatePushExpander, PushExpander
+from cpu_engine.algorithms.expand_push_edge import EdgePushExpander, owner_starts, shuffled_targets
+from cpu_engine.algorithms.expand_small import SmallLevelsExpander
+from cpu_engine.algorithms.expand_switch import SwitchingExpander
+from cpu_engine.algorithms.expansion import STRATEGIES, Factory
+from cpu_engine.algorithms.numa import MemoryCost, copy_pays, count_nodes, measure_memory, remote_distance
+from cpu_engine.algorithms.traversal import CoreSplit, complete_parents
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.generators import grid, kronecker
+from cpu_engine.graph.graph import Graph
+from hybrid.certify import prove_or_repair
+from hybrid.trace import Trace
+from hybrid.traverse import Traversed, traverse_alone, traverse_together
+from tests import naive
+from tests.partners import ScriptedPartner, closing_word
+from tests.property.test_hybrid import Pairs, built, check, graphs, inner_pairs
+
+JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+EXAMPLES = 6 if JITLESS else 10
+NOBODY = np.empty(0, np.int64)
+FREE_COPIES, DEAR_COPIES = MemoryCost(10, 10, 0), MemoryCost(10, 10, 1e9)
+
+# The shipped ones, and each with its limits so low that a small graph meets them.
+CASES: dict[str, Factory] = {name: factory for name, factory in STRATEGIES.items() if name != "auto"} | {
+    "push-private, three threads, full buffers": partial(PrivatePushExpander, threads=3, private_vertices=2),
+    "push-edge, three owners": partial(EdgePushExpander, threads=3),
+    "push-bucketed, low limits": partial(
+        BucketedPushExpander, threads=3, private_vertices=1, medium_edges=2, huge_edges=4
+    ),
+    "small-levels, low limits": partial(SmallLevelsExpander, small_vertices=3, small_edges=6, levels_per_launch=2),
+    "pull-numa, copies": partial(NumaPullExpander, threads=3, nodes=2, cost=FREE_COPIES),
+    "switching, eager": partial(SwitchingExpander, alpha=1000, beta=3),
+    "switching, claim and plain pull": partial(
+        SwitchingExpander, push=PushExpander, pull=PullExpander, alpha=4, beta=3
+    ),
+}
+SIMULATED: dict[str, Callable[..., Factory]] = {
+    "push-private": lambda threads: partial(PrivatePushExpander, threads=threads),
+    "push-edge": lambda threads: partial(EdgePushExpander, threads=threads),
+    "push-bucketed": lambda threads: partial(BucketedPushExpander, threads=threads, medium_edges=16, huge_edges=600),
+    "pull-numa": lambda threads: partial(NumaPullExpander, threads=threads, nodes=2, cost=FREE_COPIES),
+}
+
+
+@cache
+def sample(name: str) -> Graph:
+    edges = {"kronecker": partial(kronecker, 8), "large": partial(kronecker, 12), "grid": partial(grid, 40, 40)}[name]()
+    return build_graph(edges, directed=False)
+
+
+def expected_levels(graph: Graph, root: int) -> np.ndarray:
+    level = np.full(graph.n, -1, np.int32)
+    for v, value in naive.bfs_levels(inner_pairs(graph), True, root).items():
+        level[v] = value
+    return level
+
+
+@cache
+def sample_levels(name: str, root: int) -> np.ndarray:
+    return expected_levels(sample(name), root)
+
+
+def assert_exact(name: str, root: int, found: Traversed) -> None:
+    assert certify(sample(name), found.level, found.parent, root).holds
+    assert np.array_equal(found.level, sample_levels(name, root))
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize("case", CASES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_alone(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    engine = LevelBfs(CoreSplit(graph), CASES[case])
+    for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2), label="roots"):
+        found = traverse_alone(engine, root)
+        assert certify(graph, found.level, found.parent, root).holds
+        check(graph, pairs, directed, root, found)
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize("case", CASES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_with_an_honest_partner(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    k = data.draw(st.integers(0, graph.n), label="core size")
+    root = data.draw(st.integers(0, graph.n - 1), label="root")
+    mode = data.draw(st.sampled_from(["share", "race"]), label="mode")
+    delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
+    lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
+    core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
+    partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime)
+    found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, partner, Trace())
+    assert certify(graph, found.level, found.parent, root).holds, "an honest worker never needs repair, dead or alive"
+    assert found.npu.values_rejected == 0
+    check(graph, pairs, directed, root, found)
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=6, deadline=None)
+def test_with_a_lying_partner(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    k = data.draw(st.integers(1, graph.n), label="core size")
+    root = data.draw(st.integers(0, graph.n - 1), label="root")
+    mode = data.draw(st.sampled_from(["share", "race"]), label="mode")
+
+    def lie(values: np.ndarray) -> np.ndarray:
+        invented = np.array(data.draw(st.lists(st.integers(-1, graph.n), min_size=k, max_size=k)), np.int32)
+        return np.where((values >= 0) & ((invented > values) | (invented < 0)), values, invented).astype(np.int32)
+
+    partner = ScriptedPartner(lie, itertools.cycle([1, 3]))
+    found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, partner, Trace())
+    prove_or_repair(graph, found, root, k, Trace())
+    check(graph, pairs, directed, root, found)
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize("case", CASES)
+@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_what_an_expander_promises(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    """Edges inside the core stay hidden up to some level, and who they lead to comes as extra; that level is expanded
+    again with all edges, and so are those after it."""
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    root = data.draw(st.integers(0, graph.n - 1), label="root")
+    split = CoreSplit(graph, data.draw(st.integers(1, graph.n), label="core size"))
+    last = data.draw(st.integers(0, 8), label="last level with edges withheld")
+    level, parent = np.empty(graph.n, np.int32), np.empty(graph.n, np.int32)
+    expander = CASES[case](split, level, parent)
+    exact = expected_levels(graph, root)
+    expander.start(root)
+    for depth in range(exact.max() + 1):
+        if depth <= last:
+            expander.expand(split.outside_core, depth)
+            assert level.max() <= depth + 1, "nothing beyond the next level can be known yet"
+        if depth >= last:
+            expander.expand(split.all_edges, depth)
+        extra = np.flatnonzero((exact == depth + 1) & (level == -1))
+        assert depth < last or not extra.size
+        level[extra] = depth + 1
+        assert expander.advance(extra, depth + 1) == np.count_nonzero(exact == depth + 1)
+    assert np.array_equal(level, exact)
+    complete_parents(graph, level, parent, root)
+    assert certify(graph, level, parent, root).holds
+
+
+@pytest.mark.parametrize("name", ["kronecker", "grid"])
+@pytest.mark.parametrize("case", CASES)
+def test_on_the_usual_graphs(case: str, name: str) -> None:
+    graph = sample(name)
+    engine = LevelBfs(CoreSplit(graph), CASES[case])
+    for root in (0, graph.n - 1):
+        assert_exact(name, root, traverse_alone(engine, root))
+
+
+@pytest.mark.parametrize("threads", range(1, 9))
+@pytest.mark.parametrize("strategy", SIMULATED)
+def test_any_number_of_threads(strategy: str, threads: int) -> None:
+    graph = sample("large")
+    assert_exact("large", 77, traverse_alone(LevelBfs(CoreSplit(graph), SIMULATED[strategy](threads)), 77))
+
+
+@pytest.mark.jitless
+@given(n=st.integers(1, 40), owners=st.integers(1, 9))
+def test_the_shuffle_is_a_bijection_with_contiguous_owners(n: int, owners: int) -> None:
+    starts, v = owner_starts(n, owners), np.arange(n)
+    shuffled = starts[v % owners] + v // owners
+    assert np.array_equal(np.sort(shuffled), v)
+    assert ((starts[v % owners] <= shuffled) & (shuffled < starts[v % owners + 1])).all()
+
+
+def test_shuffled_lists_ascend_and_are_made_once() -> None:
+    split = CoreSplit(sample("kronecker"), 20)
+    owners, starts = 5, owner_starts(split.graph.n, 5)
+    for view in (split.all_edges, split.outside_core):
+        lists = shuffled_targets(split, view, owners)
+        assert lists is shuffled_targets(split, view, owners)
+        for u in range(split.graph.n):
+            row = slice(view.out_begin[u], view.out_end[u])
+            targets = view.out_targets[row].astype(np.int64)
+            assert np.array_equal(lists[row], np.sort(starts[targets % owners] + targets // owners))
+    assert lists is not shuffled_targets(split, split.all_edges, owners)
+    assert lists is not shuffled_targets(split, view, owners + 1)
+
+
+def test_edges_are_dealt_evenly_and_none_is_lost() -> None:
+    graph = sample("large")
+    split = CoreSplit(graph)
+    level = sample_levels("large", 5)
+    edges = int(np.diff(graph.out_offsets)[level >= 0].sum())
+    for strategy in (EdgePushExpander, BucketedPushExpander, PrivatePushExpander):
+        balance = measure_balance(split, 5, 8, strategy)
+        assert balance.edges.shape == (level.max() + 1, 8)
+        assert balance.edges.sum() == edges
+        assert 1 <= balance.busiest_over_mean <= balance.critical_over_mean
+    # Round robin over falling degrees: owner 0 leads by less than the largest list.
+    owned = measure_balance(split, 5, 8, EdgePushExpander)
+    assert owned.busiest_over_mean <= 1 + graph.degree()[0] / (edges / 8)
+
+
+def test_thousands_of_levels_take_few_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = []
+    run = expand_small.run_small_levels_step
+    monkeypatch.setattr(expand_small, "run_small_levels_step", lambda *args: launches.append(1) or run(*args))
+    graph = build_graph(grid(1, 10_000), directed=False)
+    found = traverse_alone(LevelBfs(CoreSplit(graph), "small-levels"), graph.n - 1)
+    assert certify(graph, found.level, found.parent, graph.n - 1).holds
+    assert found.steps >= 5_000
+    assert len(launches) <= 1 + found.steps // expand_small.LEVELS_PER_LAUNCH
+
+
+@pytest.mark.parametrize("threads", [1, 4, 7])
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_every_node_has_the_same_visited(nodes: int, threads: int) -> None:
+    graph = sample("large")
+    split = CoreSplit(graph)
+    level, parent = np.empty(graph.n, np.int32), np.empty(graph.n, np.int32)
+    expander = NumaPullExpander(split, level, parent, threads=threads, nodes=nodes, cost=FREE_COPIES)
+    expander.start(3)
+    depth, count = 0, 1
+    while count:
+        expander.copies[:] = np.iinfo(np.uint64).max
+        within = (level >= 0) & (level <= depth)
+        expander.expand(split.all_edges, depth)
+        bits = np.unpackbits(expander.visited.view(np.uint8), bitorder="little")[: graph.n].astype(bool)
+        assert np.array_equal(bits, within)
+        assert (expander.copies == expander.visited).all()
+        depth += 1
+        count = expander.advance(NOBODY, depth)
+    assert np.array_equal(level, sample_levels("large", 3))
+    assert expander.copies_made == (depth if threads > 1 else 0)
+
+
+def test_copies_are_made_only_where_they_pay() -> None:
+    graph = sample("large")
+    level, parent = np.empty(graph.n, np.int32), np.empty(graph.n, np.int32)
+    split = CoreSplit(graph)
+
+    def copies(**options: object) -> tuple[int, int]:
+        expander = NumaPullExpander(split, level, parent, threads=4, **options)  # type: ignore[arg-type]
+        expander.start(3)
+        depth, count = 0, 1
+        while count:
+            expander.expand(split.all_edges, depth)
+            depth += 1
+            count = expander.advance(NOBODY, depth)
+        return expander.copies_made, depth
+
+    assert copies(nodes=1, cost=FREE_COPIES)[0] == 0
+    assert copies(nodes=2, cost=DEAR_COPIES)[0] == 0
+    assert 0 <= copies(nodes=2)[0] <= copies(nodes=2)[1]
+    # A price between: while everyone asks, it pays; when few are left, it does not.
+    dear = graph.n * 10 / 2 / (2 * graph.n / 8)
+    made, levels = copies(nodes=2, cost=MemoryCost(10, 10, dear))
+    assert 0 < made < levels
+
+
+def test_the_rule_weighs_reads_against_bytes() -> None:
+    cost = MemoryCost(local_read_ns=5, remote_extra_ns=10, copy_byte_ns=0.1)
+    assert copy_pays(1_000_000, 100_000, 2, cost)
+    assert not copy_pays(1_000, 100_000, 2, cost)
+    assert not copy_pays(1_000_000, 100_000, 1, cost), "one node has no remote reads"
+
+
+def test_the_machine_tells_its_nodes(tmp_path: Path) -> None:
+    assert count_nodes(tmp_path) == 1
+    for node, cpus, distance in ((0, "0-3\n", "10 32\n"), (1, "4-7\n", "32 10\n"), (2, "\n", "")):
+        folder = tmp_path / f"node{node}"
+        folder.mkdir()
+        (folder / "cpulist").write_text(cpus)
+        (folder / "distance").write_text(distance)
+    assert count_nodes(tmp_path) == 2
+    assert remote_distance(tmp_path) == 3.2
+    cost = measure_memory(np.zeros(1 << 10, np.uint64), distance=3.0)
+    assert cost.remote_extra_ns == pytest.approx(2 * cost.local_read_ns)
+    assert cost.copy_byte_ns >= 0
+
+
+@pytest.mark.skipif(JITLESS, reason="this is that process")
+def test_everything_holds_without_the_compiler(project_root: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-x", "-m", "jitless", "-p", "no:cacheprovider", str(Path(__file__))]
+    done = subprocess.run(
+        command, cwd=project_root, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
