@@ -16,6 +16,7 @@ from cpu_engine.kernels.pull import (
     clear_run_step,
     collect_level_step,
     mark_found_step,
+    pull_all_share_step,
     pull_all_step,
     pull_rest_share_step,
     pull_rest_step,
@@ -34,6 +35,7 @@ FIRST_PULL_SHARE = 1 / 8  # ... and this share of the vertices
 LEAP_EDGES = 1 << 16  # about 0.2 ms: the longest that an answer from outside waits
 SERIAL_EDGES = 4096  # below this, one thread is faster than waking the others
 SERIAL_VERTICES = 4096
+SMALL_GRAPH = 16  # a graph with fewer edges than this many thin levels is one thread's from the start
 RELIST = 16  # after the first pull, list the frontier if it is smaller than the unvisited vertices by this factor
 
 
@@ -51,6 +53,7 @@ class AutoExpander:
         serial_vertices: int = SERIAL_VERTICES,
     ) -> None:
         n, threads = level.size, numba.get_num_threads()
+        self._alone = split.graph.m < serial_edges * SMALL_GRAPH or threads == 1
         self._split, self._level, self._parent = split, level, parent
         self._pull_share, self._serial_edges, self._serial_vertices = pull_share, serial_edges, serial_vertices
         self._visited = np.zeros(n, np.uint8)
@@ -68,7 +71,11 @@ class AutoExpander:
         self._direction = ""  # of this level, once it was expanded
 
     def start(self, root: int) -> None:
-        clear_run_step(self._level, self._parent, self._visited, self._fresh)
+        if self._alone:
+            for array, value in ((self._level, -1), (self._parent, -1), (self._visited, 0), (self._fresh, 0)):
+                array.fill(value)
+        else:
+            clear_run_step(self._level, self._parent, self._visited, self._fresh)
         self._level[root], self._parent[root], self._visited[root] = 0, root, 1
         self._frontier[0] = root
         self._count, self._next_count, self._unexplored = 1, 0, self._split.graph.m
@@ -89,6 +96,9 @@ class AutoExpander:
         if self._direction == "pull":
             if self._next_listed and self._next_count < self._serial_vertices:
                 mark_found_step(self._next, self._next_count, self._visited, self._fresh)
+            elif self._alone:
+                np.bitwise_or(self._visited, self._fresh, out=self._visited)
+                self._fresh.fill(0)
             else:
                 settle_fresh_step(self._visited, self._fresh)
         if extra.size:
@@ -134,7 +144,7 @@ class AutoExpander:
 
     def _push(self, view: EdgeView, depth: int, edges: int) -> None:
         run = (self._frontier, self._count, self._starts, self._visited, self._level, self._parent, depth)
-        if edges < self._serial_edges:
+        if edges < self._serial_edges or self._alone:
             room = self._next[self._next_count :]
             self._next_count += push_share_step(0, 1, view.out_begin, view.out_targets, *run, room)
         else:
@@ -145,12 +155,16 @@ class AutoExpander:
         rows = (view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources)
         run = (self._visited, self._fresh, self._level, self._parent, depth)
         if not self._have_rest:
-            pull_all_step(*rows, *run, self._rest, self._tally)
+            if self._alone:
+                self._tally.fill(0)
+                pull_all_share_step(0, 1, *rows, *run, self._rest[0], self._tally[0])
+            else:
+                pull_all_step(*rows, *run, self._rest, self._tally)
             self._have_rest = True
             self._next_listed = False
             self._next_count += int(self._tally[:, 1].sum())
         else:
-            if self._unvisited() < self._serial_vertices:
+            if self._unvisited() < self._serial_vertices or self._alone:
                 for rest, found, tally in zip(self._rest, self._found, self._tally, strict=True):
                     pull_rest_share_step(*rows, *run, rest, found, tally)
             else:

@@ -1,7 +1,7 @@
 """Bottom-up level: unvisited vertices look for a visited in-neighbour, best first, and stop at the first.
 
-"Visited" serves as "in the frontier": a vertex without a level has no neighbour in any level before the frontier's, so a
-visited one is in the frontier. For that, ``visited`` must not change during the step: finds are marked in ``fresh``.
+"Visited" serves as "in the frontier": a vertex without a level has no neighbour in any level before the frontier's, so
+a visited one is in the frontier. For that, ``visited`` must not change during the step: finds are marked in ``fresh``.
 ``best_in`` (the in-neighbour of highest degree) is looked at first and sits in an array of its own; vertices from
 ``hanging_start`` on have no other in-neighbour (Yasui 2014).
 """

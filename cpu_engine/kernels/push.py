@@ -64,7 +64,7 @@ def push_levels_step(row_begin, row_end, targets, here, count, there, visited, l
     levels, expanded, looked, pending = 0, 0, 0, 0
     for i in range(count):
         pending += row_end[here[i]] - row_begin[here[i]]
-    while 0 < count and pending < thick and looked < budget:
+    while count > 0 and pending < thick and looked < budget:
         expanded += count
         looked += pending
         size, pending = 0, 0
