@@ -34,7 +34,9 @@ COMMANDS = {
     "convert": "read a graph in one format and write it in another",
     "info": "tell what is in a graph, and how dense its core is",
     "validate": "prove a result folder right, or check a stored graph",
+    "warm-up": "compile everything now, so that the first job need not",
     "doctor": "check this machine: versions, devices, worker, MPI; how to fix what fails",
+    "graph500": "run the Graph500 benchmark: construction, searches, validation, the official statistics",
     "bench": "measure: our BFS and its peers in turns, builds, strategies, threads, the machine",
 }
 
@@ -76,7 +78,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         described = commands.add_parser(name, help=summary, description=summary)
         if name == command and name != "worker":
-            module = importlib.import_module(f"hybrid.commands.{name}")
+            module = importlib.import_module(f"hybrid.commands.{name.replace('-', '_')}")
             module.add_arguments(described)
             described.set_defaults(execute=module.execute)
     return parser

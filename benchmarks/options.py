@@ -1,0 +1,173 @@
+"""The command lines of the benchmarks. Imports nothing slow, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from hybrid.schema import GeneratorConfig
+
+KINDS = ("kronecker", "uniform", "grid")
+
+
+def add_benchmarks(parser: argparse.ArgumentParser) -> None:
+    """One sub-command per benchmark."""
+    names = parser.add_subparsers(dest="benchmark", required=True, metavar="benchmark")
+    for name, (summary, module, add) in BENCHMARKS.items():
+        described = names.add_parser(name, help=summary, description=summary)
+        add(described)
+        _add_output(described)
+        described.set_defaults(benchmark_module=module)
+
+
+def _add_bfs(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser)
+    _add_peers(parser)
+    parser.add_argument(
+        "--ids", choices=("user", "internal", "both"), default="user",
+        help="which numbering the others get: the user's, ours (by degree), or both in turn (default %(default)s)",
+    )  # fmt: skip
+
+
+def _add_build(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser, roots=False)
+    _add_peers(parser)
+    _add_rounds(parser)
+    parser.add_argument(
+        "--edges", type=_positive, metavar="N", help="measure reading instead: a text edge list of N edges -> store"
+    )
+
+
+def _add_strategies(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser)
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="these strategies (default: all)")
+    parser.add_argument(
+        "--levels", type=_positive, default=24, metavar="N", help="most levels to print; the JSON has all (default 24)"
+    )
+
+
+def _add_threads(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser, threads=False)
+    parser.add_argument(
+        "--threads",
+        type=_positive,
+        nargs="+",
+        metavar="N",
+        help="thread counts (default: 1, 2, 4, ... up to the cores)",
+    )
+    _add_gap(parser)
+
+
+def _add_many(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser)
+    parser.set_defaults(roots=64)
+
+
+def _add_growth(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser, sizes=False)
+    parser.add_argument(
+        "--scales", type=int, nargs="+", default=[12, 14, 16, 18], help="graph sizes (default 12 to 18)"
+    )
+    _add_contest(parser)
+    _add_peers(parser)
+    parser.set_defaults(ids="user")
+
+
+def _add_machine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads", type=_positive, nargs="+", metavar="N", help="thread counts (default: 1 and all cores)"
+    )
+    parser.add_argument("--repeats", type=_positive, default=9, help="times each is measured (default %(default)s)")
+    parser.add_argument(
+        "--largest",
+        type=_positive,
+        metavar="MIB",
+        help="size of the arrays in memory (default: 4 times the last cache)",
+    )
+
+
+def _add_graph(parser: argparse.ArgumentParser, *, sizes: bool = True, roots: bool = True) -> None:
+    default = GeneratorConfig()
+    group = parser.add_argument_group("graph")
+    group.add_argument("--kind", choices=KINDS, default=default.kind, help="generator (default %(default)s)")
+    if sizes:
+        group.add_argument("--graph", metavar="FILE", help="a graph file or stored graph instead of a generated one")
+        group.add_argument("--undirected", action="store_true", help="take the file's edges as undirected")
+        group.add_argument(
+            "--scale", type=int, default=default.scale, help="log2 of the vertices (default %(default)s)"
+        )
+        group.add_argument("--rows", type=int, default=default.rows, help="of a grid (default %(default)s)")
+        group.add_argument("--cols", type=int, default=default.cols, help="of a grid (default %(default)s)")
+    group.add_argument(
+        "--edge-factor", type=int, default=default.edge_factor, help="edges per vertex (default %(default)s)"
+    )
+    group.add_argument("--seed", type=int, default=default.seed, help="same seed, same graph (default %(default)s)")
+    if roots:
+        group.add_argument("--roots", type=_positive, default=16, help="start vertices, drawn (default %(default)s)")
+        group.add_argument("--root", type=int, nargs="+", metavar="ID", help="these start vertices instead")
+        group.add_argument("--root-seed", type=int, default=1, help="same seed, same start vertices")
+
+
+def _add_contest(parser: argparse.ArgumentParser, *, threads: bool = True) -> None:
+    _add_rounds(parser, threads=threads)
+    parser.add_argument(
+        "--trials", type=_positive, default=3, help="runs per turn, of which the best counts (default %(default)s)"
+    )
+    parser.add_argument(
+        "--pause", type=float, default=0.03, metavar="S",
+        help="rest between turns, until the last one's threads are asleep (default %(default)s s)",
+    )  # fmt: skip
+
+
+def _add_rounds(parser: argparse.ArgumentParser, *, threads: bool = True) -> None:
+    parser.add_argument("--rounds", type=_positive, default=3, help="rounds over all contestants (default %(default)s)")
+    if threads:
+        parser.add_argument("--threads", type=_positive, default=2, help="threads of each (default %(default)s)")
+    parser.add_argument(
+        "--time-limit", type=float, default=600.0, metavar="S", help="longest turn or build (default %(default)g s)"
+    )
+    parser.add_argument("--work", metavar="DIR", help="folder for temporary files (default: the system's)")
+
+
+def _add_peers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--peers", nargs="*", metavar="NAME", help="compare with these (default: all that are installed); none = alone"
+    )
+    _add_gap(parser)
+
+
+def _add_gap(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gap", metavar="DIR", help="folder with GAP's built programs: measure them as well")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="write every figure to FILE")
+    parser.add_argument("--plot", metavar="FILE", help="draw to FILE.svg or FILE.html")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the log on the terminal as well")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+Add = Callable[[argparse.ArgumentParser], None]
+BENCHMARKS: dict[str, tuple[str, str, Add]] = {
+    "bfs": ("our BFS and its peers on one graph, in turns", "benchmarks.bfs", _add_bfs),
+    "build": ("from an edge list to a graph: ours and the peers'", "benchmarks.build", _add_build),
+    "strategies": (
+        "every strategy, level by level: time and edges looked at",
+        "benchmarks.strategies",
+        _add_strategies,
+    ),
+    "threads": ("how BFS gains from threads", "benchmarks.threads", _add_threads),
+    "many": ("64 sources at once against one after the other", "benchmarks.many", _add_many),
+    "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
+    "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
+}
