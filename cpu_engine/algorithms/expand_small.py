@@ -1,27 +1,28 @@
-"""Many small levels in one launch, for graphs of high diameter; wide levels in between are pushed by all threads.
+"""Many levels in one launch, for graphs of high diameter: tiny levels on one thread, wider ones by a team that stays.
 
-While all edges are in view, a launch runs ahead of the engine: the levels it found are exact, and are reported one per
-``expand``. With edges withheld it does not, because a partner may add to any level. A view never loses edges in a run.
-Invariant: the queue holds the levels end to end; those ahead of the engine end at ``ends[at:levels]``. Vertices that
-come from outside while ahead make everything behind them doubtful: it is withdrawn and run again.
+``leap`` runs on until levels change from tiny to wide or back; ``expand`` runs one level by the same kernels.
+Invariant: the queue holds the frontier and what was found of the next level; a vertex may be listed once per thread.
 """
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
-from cpu_engine.algorithms.expand_push import PRIVATE_VERTICES, PrivatePushExpander
-from cpu_engine.algorithms.expander import Expansion
+from cpu_engine.algorithms.expander import NO_LEAP, Expansion, Leap
+from cpu_engine.algorithms.frontier import LevelQueue, begin_run
 from cpu_engine.algorithms.traversal import CoreSplit, EdgeView
-from cpu_engine.kernels.small_levels import run_small_levels_step
+from cpu_engine.kernels.small_levels import run_team_levels_step, run_tiny_levels_step
+from cpu_engine.kernels.team import PATIENCE
 
-SMALL_VERTICES = 4096  # a level with more vertices, or more edges, is worth waking the other threads for
-SMALL_EDGES = 16384
-LEVELS_PER_LAUNCH = 4096  # so that Ctrl-C and a partner's answer are noticed within a fraction of a second
+TINY_VERTICES = 128  # per thread: with more vertices, or more edges, a level is worth a team's meeting
+TINY_EDGES = 1024
+LEAVE = 4  # the team goes home when a level has fewer than this part of the vertices that made it worth coming
+LEVELS_PER_LAUNCH = 1024  # so that Ctrl-C and a partner's answer are noticed within a fraction of a second
 
 
-class SmallLevelsExpander(PrivatePushExpander):
-    """``small-levels``: see the module."""
+class SmallLevelsExpander:
+    """``small-levels``: see the module. ``tiny_vertices`` and ``tiny_edges`` are per thread."""
 
     def __init__(
         self,
@@ -30,55 +31,64 @@ class SmallLevelsExpander(PrivatePushExpander):
         parent: np.ndarray,
         *,
         threads: int | None = None,
-        private_vertices: int = PRIVATE_VERTICES,
-        small_vertices: int = SMALL_VERTICES,
-        small_edges: int = SMALL_EDGES,
+        tiny_vertices: int = TINY_VERTICES,
+        tiny_edges: int = TINY_EDGES,
         levels_per_launch: int = LEVELS_PER_LAUNCH,
     ) -> None:
-        super().__init__(split, level, parent, threads=threads, private_vertices=private_vertices)
-        self._all_edges = split.all_edges
-        self._small_vertices, self._small_edges = small_vertices, small_edges
-        self._ends = np.zeros(levels_per_launch, np.int64)
-        self._looked = np.zeros(levels_per_launch, np.int64)
-        self._at = self._levels = 0
+        threads = threads or numba.get_num_threads()
+        self._level, self._parent = level, parent
+        # Room for a vertex to be listed once per thread. Pages that are never touched cost nothing.
+        self._queue = LevelQueue(level.size * threads)
+        self._lists = np.empty((threads, level.size), np.int32)
+        alone = np.iinfo(np.int64).max if threads == 1 else 0
+        self._tiny_vertices, self._tiny_edges = max(alone, tiny_vertices * threads), max(alone, tiny_edges * threads)
+        self._min_vertices = max(1, tiny_vertices * threads // LEAVE)
+        self._team = np.zeros((2, 8), np.int64)  # members and meetings, a cache line each
+        self._tally = np.zeros((levels_per_launch, threads, 2), np.int64)
 
     def start(self, root: int) -> None:
-        super().start(root)
-        self._at = self._levels = 0
+        begin_run(self._level, self._parent, root)
+        self._queue.restart(np.array([root]))
 
     def take_over(self, depth: int) -> None:
-        super().take_over(depth)
-        self._at = self._levels = 0
+        """Go on from levels that someone else found, with those at ``depth`` as the frontier."""
+        self._queue.restart(np.flatnonzero(self._level == depth))
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
-        if self._at == self._levels:
-            levels = self._run(view, depth)
-            if levels == 0:
-                return super().expand(view, depth)
-            if view is not self._all_edges:
-                return Expansion("push", self._queue.frontier.size, int(self._looked[0]))
-            self._at, self._levels = 0, levels
-        return Expansion("push", self._queue.frontier.size, int(self._looked[self._at]))
+        ran = self._run(view, depth, self._tally[:1])
+        return Expansion("push", self._queue.frontier.size, int(ran[0, 1]))
 
     def advance(self, extra: np.ndarray, depth: int) -> int:
-        if self._at == self._levels:
-            return super().advance(extra, depth)
-        queue, end = self._queue, int(self._ends[self._at])
-        self._at += 1
-        if extra.size:
-            ahead = queue.vertices[end : int(queue.tail[0])]
-            self._level[ahead] = self._parent[ahead] = -1
-            self._levels, queue.tail[0] = self._at, end
-            return super().advance(extra, depth)
-        queue.begin, queue.end = queue.end, end
-        return queue.end - queue.begin
+        return self._queue.advance(extra)
 
-    def _run(self, view: EdgeView, depth: int) -> int:
-        queue, room = self._queue, self._ends.size if view is self._all_edges else 1
-        levels = run_small_levels_step(
-            view.out_begin, view.out_end, view.out_targets, queue.vertices, queue.begin, queue.end, queue.tail[0],
-            self._level, self._parent, depth, self._small_vertices, self._small_edges, self._ends[:room], self._looked,
-        )  # fmt: skip
+    def leap(self, view: EdgeView, depth: int) -> Leap:
+        queue = self._queue
+        if queue.end != queue.tail[0]:  # this level was expanded before, and its finds are not the team's
+            return NO_LEAP
+        count = queue.frontier.size
+        ran = self._run(view, depth, self._tally)
+        last = int(ran[-1, 0])
+        queue.begin, queue.end = int(queue.tail[0]) - last, int(queue.tail[0])
+        found, edges = ran.sum(axis=0)
+        return Leap(len(ran), last, int(count + found - last), int(edges))
+
+    def _run(self, view: EdgeView, depth: int, tally: np.ndarray) -> np.ndarray:
+        """Run levels up to a change of size, at least one, and at most ``tally`` has room for; the last one's finds
+        are behind the queue's tail, which moves. Returns, per level, vertices found and edges looked at."""
+        queue = self._queue
+        rows = (view.out_begin, view.out_end, view.out_targets)
+        state = (queue.vertices, queue.begin, queue.end, int(queue.tail[0]), self._level, self._parent, depth)
+        levels = run_tiny_levels_step(*rows, *state, self._tiny_vertices, self._tiny_edges, tally)
         if levels:
-            queue.tail[0] = self._ends[levels - 1]
-        return int(levels)
+            queue.tail[0] += tally[:levels, 0, 0].sum()
+            ran: np.ndarray = tally[:levels, 0]
+            return ran
+        self._team.fill(0)
+        tally.fill(0)
+        wanted = min(self._lists.shape[0], numba.get_num_threads())
+        levels = run_team_levels_step(
+            self._team, wanted, PATIENCE, *rows, *state, self._min_vertices, self._lists, tally
+        )
+        ran = tally[:levels].sum(axis=1)
+        queue.tail[0] += ran[-1, 0]
+        return ran

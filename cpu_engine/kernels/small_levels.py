@@ -1,45 +1,129 @@
-"""Many small levels in one launch: one thread runs level after level until one is worth waking the others for.
+"""Many levels in one launch: one thread runs the tiny ones, a team that stays awake the wider ones.
 
 On a graph of high diameter a level takes less time than its launch (Hwu, Kirk, El Hajj, ch. 15.7); here thousands of
-levels share one. All levels lie end to end in ``queue``, in the order found.
+levels share one. The frontier is queue[begin:end], and queue[end:tail] is what is known of the next level already. Of
+the i-th level run, ``tally[i]`` tells per thread the vertices found and the edges looked at; one alone is thread 0.
 Encoding invariant: ``level[v]`` is -1 iff v is unvisited.
 """
 
 from __future__ import annotations
 
-from numba import njit
+import numpy as np
+from numba import njit, prange
+
+from cpu_engine.kernels.team import join_team, meet_team
 
 
 @njit(cache=True)
-def run_small_levels_step(
-    row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, max_vertices, max_edges, ends, looked
-):
-    """Expand queue[begin:end], at ``depth``, and the levels after it while they are small; return how many were.
+def push_stretch(row_begin, row_end, targets, vertices, first, last, level, parent, depth, mine, size):
+    """Append the unvisited neighbours of vertices[first:last] to ``mine``; return its size, and edges looked at."""
+    looked = 0
+    for i in range(first, last):
+        u = vertices[i]
+        looked += row_end[u] - row_begin[u]
+        for e in range(row_begin[u], row_end[u]):
+            v = targets[e]
+            if level[v] == -1:
+                level[v] = depth + 1
+                parent[v] = u
+                mine[size] = v
+                size += 1
+    return size, looked
 
-    Invariant  queue[end:tail] are members of the next level already known. Afterwards level ``depth + 1 + i`` ends at
-               ends[i] and took looked[i] edges; the last one counted may be empty, and then the traversal is over.
-               A level with more than ``max_vertices`` or ``max_edges`` is left unexpanded.
+
+@njit(cache=True)
+def run_tiny_levels_step(
+    row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, max_vertices, max_edges, tally
+):
+    """Expand level after level, alone, up to one with more than ``max_vertices`` or ``max_edges``; return how many.
+
+    Invariant  the levels lie end to end in the queue; the last one found may be empty, and then the traversal is over.
     Races      none, serial.
-    Work       the edges of the levels run, and of each level twice the ends of its rows.
+    Work       the edges of the levels run, and the ends of their rows once more.
     """
     levels = 0
-    while begin < end and end - begin <= max_vertices and levels < ends.size:
+    while begin < end and end - begin <= max_vertices and levels < tally.shape[0]:
         edges = 0
         for i in range(begin, end):
             edges += row_end[queue[i]] - row_begin[queue[i]]
         if edges > max_edges:
             break
-        depth += 1
-        for i in range(begin, end):
-            u = queue[i]
-            for e in range(row_begin[u], row_end[u]):
-                v = targets[e]
-                if level[v] == -1:
-                    level[v] = depth
-                    parent[v] = u
-                    queue[tail] = v
-                    tail += 1
-        ends[levels], looked[levels] = tail, edges
+        before = tail
+        tail, looked = push_stretch(
+            row_begin, row_end, targets, queue, begin, end, level, parent, depth + levels, queue, tail
+        )
+        tally[levels, 0, 0], tally[levels, 0, 1] = tail - before, looked
         begin, end = end, tail
         levels += 1
+    return levels
+
+
+@njit(cache=True)
+def run_levels_share_step(
+    me, size, gate, row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, min_vertices, lists,
+    tally
+):  # fmt: skip
+    """Member ``me``'s part of run_team_levels_step; return how many levels there were.
+
+    Invariant, races, work: see run_team_levels_step.
+    """
+    count = end - begin
+    held, looked = push_stretch(
+        row_begin, row_end, targets, queue, begin + count * me // size, begin + count * (me + 1) // size,
+        level, parent, depth, lists[me], 0,
+    )  # fmt: skip
+    tally[0, me, 0], tally[0, me, 1] = held, looked
+    meet_team(gate, size, 1)
+    levels = 1
+    marks = np.zeros(size, np.int64)  # where each member's part of the frontier begins in its list
+    count = tally[0, :size, 0].sum()
+    while count >= min_vertices and levels < tally.shape[0]:
+        before, looked, at = held, 0, 0
+        for owner in range(size):
+            part = tally[levels - 1, owner, 0]
+            first = min(max(count * me // size - at, 0), part)
+            last = min(max(count * (me + 1) // size - at, 0), part)
+            held, more = push_stretch(
+                row_begin, row_end, targets, lists[owner], marks[owner] + first, marks[owner] + last,
+                level, parent, depth + levels, lists[me], held,
+            )  # fmt: skip
+            looked += more
+            at += part
+            marks[owner] += part
+        tally[levels, me, 0], tally[levels, me, 1] = held - before, looked
+        meet_team(gate, size, levels + 1)
+        count = tally[levels, :size, 0].sum()
+        levels += 1
+    for owner in range(me):
+        tail += tally[levels - 1, owner, 0]
+    part = tally[levels - 1, me, 0]
+    queue[tail : tail + part] = lists[me, held - part : held]
+    return levels
+
+
+@njit(cache=True, parallel=True)
+def run_team_levels_step(
+    team, wanted, patience, row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, min_vertices,
+    lists, tally
+):  # fmt: skip
+    """Expand level after level, together, up to one with fewer than ``min_vertices``, at least one; return how many.
+
+    Invariant  ``team`` and ``tally`` are 0 before. A level is what the members have added to their lists since the last
+               meeting, in order of members; the last one found is copied behind the queue's tail.
+    Races      two members may both find v unvisited: both write the same level and either's parent is right, so no
+               atomics; v may then be listed twice, once per member. Nobody looks at a level before all have met at the
+               end of the one before. Member t alone writes lists[t] and tally[:, t].
+    Work       the levels' edges, dealt by vertex in equal stretches, so that a member mostly goes on from its own
+               finds; one meeting per level, no launch.
+    """
+    levels = 0
+    for _ in prange(lists.shape[0]):
+        me, size = join_team(team[0], wanted, patience)
+        run = 0
+        if me >= 0:
+            run = run_levels_share_step(
+                me, size, team[1], row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth,
+                min_vertices, lists, tally,
+            )  # fmt: skip
+        levels = max(levels, run)
     return levels

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cpu_engine.algorithms import expand_small
 from cpu_engine.algorithms.balance import measure_balance
-from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.bfs_level import DEEP, LevelBfs
 from cpu_engine.algorithms.certificate import certify
 from cpu_engine.algorithms.expand_numa import NumaPullExpander
 from cpu_engine.algorithms.expand_pull import PullExpander
@@ -25,12 +25,14 @@ from cpu_engine.algorithms.expand_push import BucketedPushExpander, PrivatePushE
 from cpu_engine.algorithms.expand_push_edge import EdgePushExpander, owner_starts, shuffled_targets
 from cpu_engine.algorithms.expand_small import SmallLevelsExpander
 from cpu_engine.algorithms.expand_switch import SwitchingExpander
+from cpu_engine.algorithms.expander import LeapingExpander
 from cpu_engine.algorithms.expansion import STRATEGIES, Factory
 from cpu_engine.algorithms.numa import MemoryCost, copy_pays, count_nodes, measure_memory, remote_distance
 from cpu_engine.algorithms.traversal import CoreSplit, complete_parents
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
+from cpu_engine.kernels.team import join_team
 from hybrid.certify import prove_or_repair
 from hybrid.trace import Trace
 from hybrid.traverse import Traversed, traverse_alone, traverse_together
@@ -39,18 +41,19 @@ from tests.partners import ScriptedPartner, closing_word
 from tests.property.test_hybrid import Pairs, built, check, graphs, inner_pairs
 
 JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-EXAMPLES = 6 if JITLESS else 10
+EXAMPLES = 5 if JITLESS else 8
 NOBODY = np.empty(0, np.int64)
 FREE_COPIES, DEAR_COPIES = MemoryCost(10, 10, 0), MemoryCost(10, 10, 1e9)
 
 # The shipped ones, and each with its limits so low that a small graph meets them.
-CASES: dict[str, Factory] = {name: factory for name, factory in STRATEGIES.items() if name != "auto"} | {
+CASES: dict[str, Factory] = STRATEGIES | {
     "push-private, three threads, full buffers": partial(PrivatePushExpander, threads=3, private_vertices=2),
     "push-edge, three owners": partial(EdgePushExpander, threads=3),
     "push-bucketed, low limits": partial(
         BucketedPushExpander, threads=3, private_vertices=1, medium_edges=2, huge_edges=4
     ),
-    "small-levels, low limits": partial(SmallLevelsExpander, small_vertices=3, small_edges=6, levels_per_launch=2),
+    "small-levels, always a team": partial(SmallLevelsExpander, threads=3, tiny_vertices=0, levels_per_launch=5),
+    "small-levels, low limits": partial(SmallLevelsExpander, tiny_vertices=1, tiny_edges=3, levels_per_launch=2),
     "pull-numa, copies": partial(NumaPullExpander, threads=3, nodes=2, cost=FREE_COPIES),
     "switching, eager": partial(SwitchingExpander, alpha=1000, beta=3),
     "switching, claim and plain pull": partial(
@@ -81,6 +84,10 @@ def expected_levels(graph: Graph, root: int) -> np.ndarray:
 @cache
 def sample_levels(name: str, root: int) -> np.ndarray:
     return expected_levels(sample(name), root)
+
+
+def assert_size(frontier: int, exact: int) -> None:
+    assert exact <= frontier <= 3 * exact, "one that several threads found at once may be listed by each of them"
 
 
 def assert_exact(name: str, root: int, found: Traversed) -> None:
@@ -162,16 +169,25 @@ def test_what_an_expander_promises(case: str, pairs: Pairs, directed: bool, data
     expander = CASES[case](split, level, parent)
     exact = expected_levels(graph, root)
     expander.start(root)
-    for depth in range(exact.max() + 1):
+    depth, count = 0, 1
+    while count:
         if depth <= last:
             expander.expand(split.outside_core, depth)
             assert level.max() <= depth + 1, "nothing beyond the next level can be known yet"
+        elif isinstance(expander, LeapingExpander) and data.draw(st.booleans(), label="leap"):
+            leap = expander.leap(split.all_edges, depth)
+            if leap.levels:
+                depth, count = depth + leap.levels, leap.frontier
+                assert_size(count, np.count_nonzero(exact == depth))
+                continue
         if depth >= last:
             expander.expand(split.all_edges, depth)
-        extra = np.flatnonzero((exact == depth + 1) & (level == -1))
-        assert depth < last or not extra.size
-        level[extra] = depth + 1
-        assert expander.advance(extra, depth + 1) == np.count_nonzero(exact == depth + 1)
+        depth += 1
+        extra = np.flatnonzero((exact == depth) & (level == -1))
+        assert depth <= last or not extra.size
+        level[extra] = depth
+        count = expander.advance(extra, depth)
+        assert_size(count, np.count_nonzero(exact == depth))
     assert np.array_equal(level, exact)
     complete_parents(graph, level, parent, root)
     assert certify(graph, level, parent, root).holds
@@ -182,7 +198,7 @@ def test_what_an_expander_promises(case: str, pairs: Pairs, directed: bool, data
 def test_on_the_usual_graphs(case: str, name: str) -> None:
     graph = sample(name)
     engine = LevelBfs(CoreSplit(graph), CASES[case])
-    for root in (0, graph.n - 1):
+    for root in (0, graph.n - 1) if name == "kronecker" else (graph.n // 2,):
         assert_exact(name, root, traverse_alone(engine, root))
 
 
@@ -231,15 +247,27 @@ def test_edges_are_dealt_evenly_and_none_is_lost() -> None:
     assert owned.busiest_over_mean <= 1 + graph.degree()[0] / (edges / 8)
 
 
-def test_thousands_of_levels_take_few_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5_000), (40, 2_000)])
+def test_thousands_of_levels_take_few_launches(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     launches = []
-    run = expand_small.run_small_levels_step
-    monkeypatch.setattr(expand_small, "run_small_levels_step", lambda *args: launches.append(1) or run(*args))
-    graph = build_graph(grid(1, 10_000), directed=False)
-    found = traverse_alone(LevelBfs(CoreSplit(graph), "small-levels"), graph.n - 1)
-    assert certify(graph, found.level, found.parent, graph.n - 1).holds
-    assert found.steps >= 5_000
-    assert len(launches) <= 1 + found.steps // expand_small.LEVELS_PER_LAUNCH
+
+    def counted(step: Callable[..., object]) -> Callable[..., object]:
+        return lambda *args: launches.append(step) or step(*args)
+
+    for step in ("run_tiny_levels_step", "run_team_levels_step"):
+        monkeypatch.setattr(expand_small, step, counted(getattr(expand_small, step)))
+    graph = build_graph(grid(rows, columns), directed=False)
+    found = traverse_alone(LevelBfs(CoreSplit(graph), partial(SmallLevelsExpander, tiny_vertices=8)), graph.n // 2)
+    assert certify(graph, found.level, found.parent, graph.n // 2).holds
+    assert found.level.max() >= 1_000
+    assert len(launches) <= 2 * DEEP + 8 + 2 * found.level.max() // expand_small.LEVELS_PER_LAUNCH
+
+
+@given(wanted=st.integers(1, 4), comers=st.integers(1, 6))
+def test_a_team_closes_with_whoever_came(wanted: int, comers: int) -> None:
+    """One after the other, as without threads: each waits in vain for the next, and the first is the team."""
+    team = np.zeros(1, np.int64)
+    assert [join_team(team, wanted, 3) for _ in range(comers)] == [(0, 1)] + [(-1, 0)] * (comers - 1)
 
 
 @pytest.mark.parametrize("threads", [1, 4, 7])
