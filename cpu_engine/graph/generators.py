@@ -13,7 +13,7 @@ from cpu_engine.graph.memory import require_bytes
 from cpu_engine.kernels.generate import fill_kronecker_step, fill_uniform_step
 
 MAX_SCALE = 30  # internal ids are int32
-_EDGE_BYTES = 16  # two int64 ends
+_EDGE_BYTES = 8  # two int32 ends
 _SCRAMBLE_ROUNDS = 3
 _U64 = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -60,10 +60,13 @@ def grid(rows: int, cols: int) -> EdgeList:
         raise InputError(
             f"a grid of {rows} x {cols} has more vertices than 32-bit internal ids can number", fix="make it smaller"
         )
-    require_bytes(2 * rows * cols * 4 * _EDGE_BYTES, f"a grid of {rows} x {cols}", "make it smaller")
-    ids = np.arange(rows * cols, dtype=np.int64).reshape(rows, cols)
-    src = np.concatenate([ids[:, :-1].ravel(), ids[:-1, :].ravel()])
-    dst = np.concatenate([ids[:, 1:].ravel(), ids[1:, :].ravel()])
+    across, down = rows * max(cols - 1, 0), max(rows - 1, 0) * cols
+    require_bytes((across + down) * _EDGE_BYTES + rows * cols * 4, f"a grid of {rows} x {cols}", "make it smaller")
+    ids = np.arange(rows * cols, dtype=np.int32).reshape(rows, cols)
+    src, dst = np.empty((2, across + down), np.int32)
+    for ends, right, below in ((src, ids[:, :-1], ids[:-1]), (dst, ids[:, 1:], ids[1:])):
+        ends[:across].reshape(right.shape)[:] = right
+        ends[across:].reshape(below.shape)[:] = below
     return _undirected(src, dst, rows * cols, f"grid {rows} x {cols}")
 
 
@@ -78,7 +81,8 @@ def _allocate(scale: int, edge_factor: int) -> tuple[np.ndarray, np.ndarray]:
     require_bytes(
         count * _EDGE_BYTES, f"an edge list of scale {scale}, edge factor {edge_factor},", "choose a smaller scale"
     )
-    return np.empty(count, np.int64), np.empty(count, np.int64)
+    src, dst = np.empty((2, count), np.int32)  # one block, which the build can use again as a whole
+    return src, dst
 
 
 def _undirected(src: np.ndarray, dst: np.ndarray, count: int, name: str) -> EdgeList:

@@ -16,6 +16,23 @@ import numpy as np
 from cpu_engine.errors import InputError
 
 
+def best_in_neighbours(in_offsets: np.ndarray, in_sources: np.ndarray) -> np.ndarray:
+    """Of each vertex the in-neighbour of highest degree (the first in its row), the vertex itself where it has none."""
+    begin = in_offsets[:-1]
+    some = begin < in_offsets[1:]
+    if begin.size and some.all():  # an undirected graph
+        return in_sources[begin]
+    best = np.arange(begin.size, dtype=in_sources.dtype)
+    best[some] = in_sources[begin[some]]
+    return best
+
+
+def first_hanging(degree: np.ndarray) -> int:
+    """The first id from which on no vertex has more than one edge, in and out together."""
+    several = np.flatnonzero(degree > 1)
+    return int(several[-1]) + 1 if several.size else 0
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Compressed rows (out and in), id maps and provenance."""
@@ -32,6 +49,9 @@ class Graph:
     user_position: np.ndarray  # int32[n]: index into user_ids
     internal_of_position: np.ndarray  # int32[N]: internal id, or -1 for an isolated vertex
     meta: dict[str, Any] = field(default_factory=dict)
+    # What pull wants to know of each vertex before its row; found out here where the caller does not give it.
+    best_in: np.ndarray = None  # type: ignore[assignment]  # int32[n]: the in-neighbour of highest degree
+    hanging_start: int = -1  # from this id on, no vertex has more than one edge, in and out together
 
     def __post_init__(self) -> None:
         expected = {
@@ -44,9 +64,17 @@ class Graph:
         }
         if self.weight is not None:
             expected["weight"] = self.m
+        if self.best_in is not None:
+            expected["best_in"] = self.n
         for name, length in expected.items():
             if getattr(self, name).shape != (length,):
                 raise ValueError(f"{name} has shape {getattr(self, name).shape}, not ({length},)")
+        if self.hanging_start > self.n:
+            raise ValueError(f"hanging_start is {self.hanging_start}, beyond all {self.n} vertices")
+        if self.best_in is None:
+            object.__setattr__(self, "best_in", best_in_neighbours(self.in_offsets, self.in_sources))
+        if self.hanging_start < 0:
+            object.__setattr__(self, "hanging_start", first_hanging(self.degree()))
 
     def degree(self) -> np.ndarray:
         """Total degree of each internal vertex, int64, descending: row length; for a directed graph out plus in."""

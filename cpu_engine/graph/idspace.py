@@ -6,6 +6,7 @@ Invariant: ascending ids have ascending positions. Three ways, by what the ids l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,21 +17,42 @@ from cpu_engine.graph.memory import require_bytes
 from cpu_engine.kernels.csr import mark_present_step
 from cpu_engine.kernels.idtable import fill_table_step, look_up_step
 
-MAX_VERTICES = 2**31 - 1  # internal ids are int32
+MAX_NARROW = 2**31 - 1  # vertices that int32 can number
+MAX_VERTICES = 2**36  # a row's place and a column share 63 bits
 COMPACT_SLACK = 2  # a range is compact if it has at most this many places per id mentioned
 _CHUNK = 1 << 22
+_CACHED = 1 << 16
 
 
 @dataclass(frozen=True)
 class IdSpace:
-    """``src - first`` and ``dst - first`` are positions; ``present`` tells which positions are vertices (None: all)."""
+    """``src - first`` and ``dst - first`` are positions.
+
+    ``present`` marks the positions that are vertices although they may have no edges (None: all are). ``declared``: the
+    ids of the edges have not been looked at yet, whoever reads them first must ``check`` them.
+    """
 
     src: np.ndarray
     dst: np.ndarray
     first: int
     span: int
-    present: np.ndarray | None
-    ids: np.ndarray | None  # the sorted ids, where positions are not ``id - first``
+    present: np.ndarray | None = None
+    ids: np.ndarray | None = None  # the sorted ids, where positions are not ``id - first``
+    declared: bool = False
+    path: str = ""
+    scratch: tuple[np.ndarray, ...] = ()  # memory of src and dst that is free as soon as they have been read
+
+    def check(self, low: int, high: int) -> None:
+        """Refuse a list whose lowest or highest id (low > high: it is empty) is not in the declared range."""
+        if self.declared and low <= high:
+            _require_not_negative(low, self.path)
+            if low < self.first or high >= self.first + self.span:
+                raise InputError(
+                    f"a vertex id is outside the declared range {self.first}..{self.first + self.span - 1}",
+                    path=self.path or None,
+                    value=low if low < self.first else high,
+                    fix="correct the vertex count in the file, or the id",
+                )
 
     def user_ids(self) -> np.ndarray:
         """All vertices' ids, ascending, int64."""
@@ -49,20 +71,20 @@ def resolve_ids(edges: EdgeList) -> IdSpace:
     """Find the vertices of an edge list and how their ids map to positions."""
     if edges.src.shape != edges.dst.shape or edges.src.ndim != 1:
         raise ValueError(f"src {edges.src.shape} and dst {edges.dst.shape} must be one-dimensional and of equal length")
-    src, dst = kernel_input(edges.src, np.int64), kernel_input(edges.dst, np.int64)
-    mentioned = [src, dst] if edges.vertices is None else [src, dst, kernel_input(edges.vertices, np.int64)]
-    mentioned = [ids for ids in mentioned if ids.size]
-    low = min((int(a.min()) for a in mentioned), default=0)
-    high = max((int(a.max()) for a in mentioned), default=-1)
-    if low < 0:
-        raise InputError(
-            "negative vertex id", path=edges.path or None, value=low, fix="number the vertices from 0 or above"
-        )
+    narrow = edges.src.dtype == edges.dst.dtype == np.int32
+    src, dst = (kernel_input(ends, np.int32 if narrow else np.int64) for ends in (edges.src, edges.dst))
+    vertices = kernel_input(np.empty(0, np.int64) if edges.vertices is None else edges.vertices, np.int64)
     if edges.id_range is not None:
-        return _declared_range(edges, src, dst, low, high)
+        return _declared_range(edges, src, dst, vertices)
+    mentioned = [ids for ids in (src, dst, vertices) if ids.size]
+    low, high = _bounds(mentioned)
+    _require_not_negative(low, edges.path)
     span = high - low + 1
-    if span <= COMPACT_SLACK * sum(a.size for a in mentioned) + 1024 and span <= MAX_VERTICES:
-        return IdSpace(src, dst, low, span, _mark_present(mentioned, low, span), None)
+    if span <= COMPACT_SLACK * sum(a.size for a in mentioned) + 1024:
+        _check_count(span, edges)
+        present = np.zeros(span, np.uint8)
+        mark_present_step(vertices, low, present)
+        return IdSpace(src, dst, low, span, present)
     return _sparse_ids(edges, src, dst, mentioned)
 
 
@@ -76,7 +98,22 @@ def kernel_input(array: np.ndarray, dtype: type) -> np.ndarray:
     return view
 
 
-def _declared_range(edges: EdgeList, src: np.ndarray, dst: np.ndarray, low: int, high: int) -> IdSpace:
+def _bounds(mentioned: Sequence[np.ndarray]) -> tuple[int, int]:
+    """Lowest and highest of all; (0, -1) when there is nothing."""
+    low, high = np.iinfo(np.int64).max, -1
+    for ids in mentioned:
+        for at in range(0, ids.size, _CACHED):  # both at once, while the block is in the cache
+            block = ids[at : at + _CACHED]
+            low, high = min(low, int(block.min())), max(high, int(block.max()))
+    return min(low, high + 1), high
+
+
+def _require_not_negative(low: int, path: str) -> None:
+    if low < 0:
+        raise InputError("negative vertex id", path=path or None, value=low, fix="number the vertices from 0 or above")
+
+
+def _declared_range(edges: EdgeList, src: np.ndarray, dst: np.ndarray, vertices: np.ndarray) -> IdSpace:
     assert edges.id_range is not None
     first, count = edges.id_range
     if first < 0 or count < 0:
@@ -87,21 +124,9 @@ def _declared_range(edges: EdgeList, src: np.ndarray, dst: np.ndarray, low: int,
             fix="use non-negative ids",
         )
     _check_count(count, edges)
-    if high >= low and (low < first or high >= first + count):
-        raise InputError(
-            f"a vertex id is outside the declared range {first}..{first + count - 1}",
-            path=edges.path or None,
-            value=low if low < first else high,
-            fix="correct the vertex count in the file, or the id",
-        )
-    return IdSpace(src, dst, first, count, None, None)
-
-
-def _mark_present(mentioned: list[np.ndarray], low: int, span: int) -> np.ndarray | None:
-    present = np.zeros(span, np.uint8)
-    for ids in mentioned:
-        mark_present_step(ids, low, present)
-    return None if present.all() else present
+    space = IdSpace(src, dst, first, count, declared=True, path=edges.path)
+    space.check(*_bounds([vertices]))
+    return space
 
 
 def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: list[np.ndarray]) -> IdSpace:
@@ -111,27 +136,27 @@ def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: li
     del parts
     _check_count(ids.size, edges)
     log_size = max(int(2 * ids.size - 1).bit_length(), 1)
+    position_type = np.dtype(np.int32 if ids.size <= MAX_NARROW else np.int64)
     require_bytes(
-        (4 << log_size) + 8 * src.size,
+        position_type.itemsize * ((1 << log_size) + 2 * src.size),
         f"numbering {ids.size} sparse vertex ids",
         "use a machine with more memory, or number the vertices from 0",
     )
-    slots = np.zeros(1 << log_size, np.int32)
+    slots = np.zeros(1 << log_size, position_type)
     shift = np.uint64(64 - log_size)
-    ends = []
+    position = np.empty((2, src.size), position_type)
     with np.errstate(over="ignore"):  # wrapping is the hash; numpy would warn when the JIT is off
         fill_table_step(ids, slots, shift)
-        for keys in (src, dst):
-            position = np.empty(keys.size, np.int32)
-            look_up_step(keys, ids, slots, shift, position)
-            ends.append(kernel_input(position, np.int32))
-    return IdSpace(ends[0], ends[1], 0, ids.size, None, ids)
+        look_up_step(src, ids, slots, shift, position[0])
+        look_up_step(dst, ids, slots, shift, position[1])
+    src, dst = (kernel_input(ends, position_type.type) for ends in position)
+    return IdSpace(src, dst, 0, ids.size, ids=ids, scratch=(position,))
 
 
 def _check_count(count: int, edges: EdgeList) -> None:
     if count > MAX_VERTICES:
         raise InputError(
-            f"{count} vertices are more than the {MAX_VERTICES} that 32-bit internal ids can number",
+            f"{count} vertices are more than the {MAX_VERTICES} that can be numbered",
             path=edges.path or None,
             fix="split the graph, or drop the vertices that have no edges",
         )

@@ -24,21 +24,23 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 
 FORMAT_NAME = "tandem-graph"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 META_NAME = "meta.json"
 TEMPORARY_PREFIX = ".tmp-"
 _REBUILD = "build the store again from the edge list"
 _BLOCK = 1 << 24
 
+_ID = ("int32", "int64")
 _ARRAYS = {
     "out_offsets": ("int64",),
-    "out_targets": ("int32",),
+    "out_targets": _ID,
     "in_offsets": ("int64",),
-    "in_sources": ("int32",),
+    "in_sources": _ID,
     "weight": ("int64", "float64"),
     "user_ids": ("int64",),
-    "user_position": ("int32",),
-    "internal_of_position": ("int32",),
+    "user_position": _ID,
+    "internal_of_position": _ID,
+    "best_in": _ID,
 }
 _DIRECTED_ONLY = ("in_offsets", "in_sources")  # an undirected graph's in-arrays are its out-arrays
 
@@ -74,6 +76,7 @@ def write_beside(graph: Graph, path: Path) -> Iterator[Path]:
             "n": graph.n,
             "m": graph.m,
             "directed": graph.directed,
+            "hanging_start": graph.hanging_start,
             "arrays": described,
             "graph": graph.meta,
         }
@@ -104,6 +107,7 @@ def open_store(path: str | Path) -> Graph:
             weight=arrays.pop("weight", None),
             **arrays,
             meta=meta["graph"],
+            hanging_start=meta["hanging_start"],
         )
     except ValueError as error:
         raise InputError(f"the arrays do not fit together: {error}", path=path, fix=_REBUILD) from error
@@ -205,7 +209,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
             path=file,
             fix=_REBUILD,
         )
-    kinds = {"n": int, "m": int, "directed": bool, "arrays": dict, "graph": dict}
+    kinds = {"n": int, "m": int, "directed": bool, "hanging_start": int, "arrays": dict, "graph": dict}
     wrong = [key for key, kind in kinds.items() if not isinstance(meta.get(key), kind)]
     if not wrong:
         needed = {n for n in _ARRAYS if n != "weight" and (meta["directed"] or n not in _DIRECTED_ONLY)}

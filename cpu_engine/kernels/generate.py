@@ -61,8 +61,8 @@ def fill_kronecker_step(src, dst, scale, seed, below_a, below_ab, below_abc, shi
             right = np.uint64(r >= below_abc) | (np.uint64(r >= below_a) & (low ^ ONE))
             u = (u << ONE) | low
             v = (v << ONE) | right
-        src[i] = np.int64(scramble(u, mask, shift, factor, addend))
-        dst[i] = np.int64(scramble(v, mask, shift, factor, addend))
+        src[i] = scramble(u, mask, shift, factor, addend)
+        dst[i] = scramble(v, mask, shift, factor, addend)
 
 
 @njit(cache=True, parallel=True)
@@ -76,5 +76,5 @@ def fill_uniform_step(src, dst, scale, seed):
     mask = (ONE << np.uint64(scale)) - ONE
     for i in prange(src.shape[0]):
         bits = splitmix(seed, np.uint64(i))
-        src[i] = np.int64(bits & mask)
-        dst[i] = np.int64((bits >> S32) & mask)
+        src[i] = bits & mask
+        dst[i] = (bits >> S32) & mask

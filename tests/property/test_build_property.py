@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.graph import build
+from cpu_engine.graph import passes
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
@@ -138,6 +140,9 @@ def check(case: Case, graph: Graph) -> None:
     else:
         assert graph.in_offsets is graph.out_offsets
         assert graph.in_sources is graph.out_targets
+    in_rows = [row_of(graph.in_offsets, graph.in_sources, v) for v in range(graph.n)]
+    assert graph.best_in.tolist() == [row[0] if row else v for v, row in enumerate(in_rows)]
+    assert graph.hanging_start == sum(degree[u] > 1 for u in ranked)
     isolated = vertices - set(degree)
     assert [graph.internal_id(u) for u in ranked] == list(range(graph.n))
     assert {graph.internal_id(u) for u in isolated} <= {-1}
@@ -148,37 +153,62 @@ def row_of(offsets: np.ndarray, ends: np.ndarray, u: int) -> list[int]:
     return ends[offsets[u] : offsets[u + 1]].tolist()
 
 
-def build_case(case: Case) -> Graph:
-    return build_graph(case.edges, directed=case.directed, self_loops=case.self_loops, duplicates=case.duplicates)
+def build_case(case: Case, **options: object) -> Graph:
+    return build_graph(
+        case.edges, directed=case.directed, self_loops=case.self_loops, duplicates=case.duplicates, **options
+    )
+
+
+@contextmanager
+def cut(lanes: int, bucket_log: int, long_bucket: int = 8, wide: bool = False) -> Iterator[None]:
+    """The build as on another machine or for a larger graph: more lanes, smaller buckets, entries of 64 bits."""
+
+    def layout(*args: object) -> passes.Layout:
+        chosen = real(*args)
+        return replace(chosen, entry=np.dtype(np.uint64)) if wide else chosen
+
+    real = passes.choose_layout
+    with (
+        mock.patch.object(passes, "lanes_for", return_value=lanes),
+        mock.patch.object(passes, "ENTRIES_PER_BUCKET_LOG", bucket_log),
+        mock.patch.object(passes, "LONG_BUCKET", long_bucket),
+        mock.patch.object(passes, "choose_layout", layout),
+    ):
+        yield
 
 
 @pytest.mark.jitless
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(case=cases(), lanes=st.integers(1, 5), bucket_log=st.integers(0, 4))
-def test_equals_the_reference(case, lanes, bucket_log):
-    with (
-        mock.patch.object(build, "_lanes", return_value=lanes),
-        mock.patch.object(build, "ENTRIES_PER_BUCKET_LOG", bucket_log),
-    ):
+@given(case=cases(), lanes=st.integers(1, 5), bucket_log=st.integers(0, 4), wide=st.booleans())
+def test_equals_the_reference(case, lanes, bucket_log, wide):
+    with cut(lanes, bucket_log, wide=wide):
         check(case, build_case(case))
 
 
 @pytest.mark.jitless
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(case=cases(), lanes=st.integers(2, 5), bucket_log=st.integers(0, 4))
-def test_lanes_and_buckets_do_not_show(case, lanes, bucket_log):
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    case=cases(),
+    lanes=st.integers(2, 5),
+    bucket_log=st.integers(0, 4),
+    long_bucket=st.integers(0, 2),
+    wide=st.booleans(),
+    consume=st.booleans(),
+    id_dtype=st.sampled_from([np.int32, np.int64]),
+)
+def test_neither_cutting_nor_types_nor_memory_show(case, lanes, bucket_log, long_bucket, wide, consume, id_dtype):
     plain = build_case(case)
-    with (
-        mock.patch.object(build, "_lanes", return_value=lanes),
-        mock.patch.object(build, "ENTRIES_PER_BUCKET_LOG", bucket_log),
-    ):
-        cut = build_case(case)
-    for name in ("out_offsets", "out_targets", "in_offsets", "in_sources", "user_ids", "user_position"):
-        assert np.array_equal(getattr(plain, name), getattr(cut, name)), name
-    assert (plain.weight is None) == (cut.weight is None)
+    with cut(lanes, bucket_log, long_bucket, wide):
+        cut_up = build_case(case, consume=consume, id_dtype=id_dtype)
+    assert case.edges.src.size == 0 or not consume
+    assert cut_up.out_targets.dtype == cut_up.in_sources.dtype == cut_up.best_in.dtype == id_dtype
+    assert plain.hanging_start == cut_up.hanging_start
+    for name in ("out_offsets", "out_targets", "in_offsets", "in_sources", "user_ids", "user_position", "best_in"):
+        assert np.array_equal(getattr(plain, name), getattr(cut_up, name)), name
+    assert (plain.weight is None) == (cut_up.weight is None)
     if plain.weight is not None:
-        assert np.array_equal(plain.weight, cut.weight)
-    assert plain.meta == cut.meta
+        assert np.array_equal(plain.weight, cut_up.weight)
+    assert plain.meta == cut_up.meta
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,13 +6,16 @@ import hashlib
 import os
 import subprocess
 import sys
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph import build, memory
+from cpu_engine.graph import build, memory, passes
 from cpu_engine.graph.build import build_graph, estimate_build_bytes
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
@@ -206,7 +209,8 @@ def test_symmetric_lists_are_not_doubled():
         edge_list([], id_range=(-1, 3)),
     ],
 )
-def test_impossible_ids_are_refused_with_a_fix(edges):
+def test_impossible_ids_are_refused_with_a_fix(edges, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 34)
     with pytest.raises(InputError, match=r"Fix: "):
         build_graph(edges, directed=True)
 
@@ -230,7 +234,7 @@ def test_progress_is_told_in_order():
 
 
 def test_too_little_memory_is_told_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 500)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 100)
     with pytest.raises(InputError, match=r"building a graph of 12 edges and 9 vertices needs about .* Fix: "):
         build_graph(edge_list([(i % 9, (i + 1) % 9) for i in range(12)]), directed=True)
     monkeypatch.setattr(memory, "available_bytes", lambda: None)
@@ -252,6 +256,143 @@ def test_the_estimate_grows_with_everything():
     assert estimate_build_bytes(1000, 100, True, True) > base
     assert estimate_build_bytes(1000, 100, False, False) > base
     assert estimate_build_bytes(0, 0, False, False) == 0
+
+
+def scattered(weighted: bool) -> EdgeList:
+    edges = kronecker(16, 16, seed=3)
+    return replace(edges, weight=np.arange(edges.src.size) % 100) if weighted else edges
+
+
+def traced_peak(edges: EdgeList, **options: object) -> tuple[int, Graph]:
+    tracemalloc.start()
+    try:
+        graph = build_graph(edges, **options)
+        return tracemalloc.get_traced_memory()[1], graph
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_estimate_is_kept(directed, weighted):
+    edges = scattered(weighted)
+    estimate = estimate_build_bytes(edges.src.size, 1 << 16, directed, weighted)
+    measured, _ = traced_peak(edges, directed=directed)
+    assert 0.8 < estimate / measured < 1.2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_estimate_is_kept_when_the_list_is_consumed(directed, weighted):
+    build_graph(scattered(weighted), directed=directed)  # whatever is kept for good is taken now
+    tracemalloc.start()
+    try:
+        edges = scattered(weighted)
+        given = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        estimate = estimate_build_bytes(edges.src.size, 1 << 16, directed, weighted, consume=True)
+        build_graph(edges, directed=directed, consume=True)
+        measured = tracemalloc.get_traced_memory()[1] - given
+    finally:
+        tracemalloc.stop()
+    assert 0.8 < estimate / measured < 1.2
+
+
+def test_list_and_build_together_take_less_than_three_times_the_graph():
+    edges = kronecker(17)
+    given = edges.src.nbytes + edges.dst.nbytes
+    tracemalloc.start()
+    try:
+        graph = build_graph(edges, consume=True)
+        # The list is not traced, but what is written over in it would be counted nowhere else.
+        peak = tracemalloc.get_traced_memory()[1] + given
+    finally:
+        tracemalloc.stop()
+    arrays = (graph.out_offsets, graph.out_targets, graph.user_ids, graph.user_position, graph.internal_of_position)
+    assert peak < 3 * sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize("kind", ["one block", "two arrays", "narrow", "strided", "read-only", "sparse"])
+def test_a_consumed_list_is_empty_and_its_graph_the_same(kind):
+    edges = kronecker(12, 8, seed=4)
+    src, dst = edges.src, edges.dst
+    if kind == "two arrays":
+        src, dst = src.astype(np.int64), dst.astype(np.int64)
+    elif kind == "narrow":
+        src, dst = src.astype(np.uint16), dst.astype(np.uint16)
+    elif kind == "strided":
+        src, dst = np.stack((src, dst), axis=1).T
+    elif kind == "sparse":
+        src, dst = src * np.int64(2**40 + 1), dst * np.int64(2**40 + 1)
+    given = EdgeList(src, dst, directed=False)
+    expected = build_graph(given)
+    before = src.copy()
+    if kind == "read-only":
+        src.flags.writeable = dst.flags.writeable = False
+        src.base.flags.writeable = False
+    assert fingerprint(build_graph(given, consume=True)) == fingerprint(expected)
+    assert (given.src.size, given.dst.size) == (0, 0)
+    assert kind != "read-only" or np.array_equal(src, before)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_ids_of_64_bits_make_the_same_graph(directed):
+    edges = scattered(weighted=True)
+    narrow, wide = build_graph(edges, directed=directed), build_graph(edges, directed=directed, id_dtype=np.int64)
+    for name in ("out_targets", "in_sources", "user_position", "internal_of_position", "best_in", "weight"):
+        assert np.array_equal(getattr(narrow, name), getattr(wide, name)), name
+        assert getattr(wide, name).dtype == np.int64
+    assert wide.meta == narrow.meta
+
+
+@pytest.mark.parametrize(
+    ("log_edges", "span", "entry", "ids"),
+    [
+        (26, 2**22, np.uint32, np.int32),
+        (27, 2**23, np.uint32, np.int32),  # a few more buckets keep entries narrow
+        (10, 2**23, np.uint64, np.int32),  # too few entries for that
+        (28, 2**24, np.uint64, np.int32),
+        (35, 2**31 - 1, np.uint64, np.int32),
+        (35, 2**31, np.uint64, np.int64),
+        (38, 2**36, np.uint64, np.int64),
+    ],
+)
+def test_types_follow_from_the_number_of_vertices(log_edges, span, entry, ids):
+    layout = passes.choose_layout(2 << log_edges, span, build._id_type(span, None))
+    assert (layout.entry, layout.id) == (entry, ids)
+    assert layout.rows * layout.buckets >= span
+    assert (layout.rows - 1).bit_length() + layout.bits <= 8 * layout.entry.itemsize - (entry == np.uint64)
+
+
+def test_too_narrow_ids_are_refused():
+    with pytest.raises(ValueError, match="more than int32 can number"):
+        build._id_type(2**31, np.int32)
+
+
+def test_a_star_is_one_long_bucket():
+    leaves = 300_000
+    edges = EdgeList(np.zeros(leaves, np.int32), np.arange(1, leaves + 1, dtype=np.int32), directed=False)
+    graph = build_graph(edges)
+    assert graph.out_targets[:leaves].tolist() == list(range(1, leaves + 1))
+    assert (graph.out_targets[leaves:] == 0).all()
+    assert (graph.best_in[0], graph.best_in[1:].max(), graph.hanging_start) == (1, 0, 1)
+
+
+@pytest.mark.jitless
+def test_best_in_neighbour_and_hanging_vertices():
+    # 5 -> {1, 2, 3}, 1 -> {2, 3}, 3 -> 4, 6 -> 7: degrees 3, 3, 2, 3, 1, 1, 1
+    pairs = [(5, 1), (5, 2), (5, 3), (1, 2), (1, 3), (3, 4), (6, 7)]
+    graph = build_graph(edge_list(pairs), directed=True)
+    names = graph.user_ids[graph.user_position]
+    assert names.tolist() == [1, 3, 5, 2, 4, 6, 7]
+    best = dict(zip(names.tolist(), names[graph.best_in].tolist(), strict=True))
+    assert best == {1: 5, 3: 1, 5: 5, 2: 1, 4: 3, 6: 6, 7: 6}
+    assert graph.hanging_start == 4
+    undirected = build_graph(edge_list(pairs), directed=False)
+    assert undirected.hanging_start == 4
+    assert undirected.best_in.tolist() == [1, 0, 0, 0, 1, 6, 5]
+    assert build_graph(edge_list([(0, 1)]), directed=False).hanging_start == 0
+    assert build_graph(grid(3, 3), directed=None).hanging_start == 9
 
 
 def test_missing_vertices_are_told_with_their_neighbours():
@@ -276,16 +417,22 @@ def test_results_go_back_to_user_ids():
 
 def test_arrays_that_do_not_fit_are_no_graph():
     good = build_graph(grid(2, 2), directed=None)
+    arrays = (
+        good.out_offsets, good.out_targets, good.in_offsets, good.in_sources, None,
+        good.user_ids, good.user_position, good.internal_of_position,
+    )  # fmt: skip
+    assert Graph(good.n, good.m, False, *arrays, {}).best_in.tolist() == good.best_in.tolist()
     with pytest.raises(ValueError, match="out_targets"):
-        Graph(
-            good.n, good.m + 1, False, good.out_offsets, good.out_targets, good.in_offsets, good.in_sources, None,
-            good.user_ids, good.user_position, good.internal_of_position,
-        )  # fmt: skip
+        Graph(good.n, good.m + 1, False, *arrays)
+    with pytest.raises(ValueError, match="best_in"):
+        replace(good, best_in=good.best_in[1:])
+    with pytest.raises(ValueError, match="hanging_start is 5, beyond all 4"):
+        replace(good, hanging_start=5)
 
 
 def test_large_enough_for_several_lanes_and_buckets():
     edges = kronecker(13, 16, seed=9)
-    assert build._lanes(2 * edges.src.size) == min(build.numba.get_num_threads(), 16)
+    assert passes.lanes_for(2 * edges.src.size) == min(numba.get_num_threads(), 16)
     graph = build_graph(edges, directed=False)
     keep = edges.src != edges.dst
     both = np.concatenate([edges.src[keep] << 13 | edges.dst[keep], edges.dst[keep] << 13 | edges.src[keep]])

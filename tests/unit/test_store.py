@@ -18,7 +18,10 @@ from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store import is_store, open_store, save_store, verify_store
 
-ARRAYS = ("out_offsets", "out_targets", "in_offsets", "in_sources", "user_ids", "user_position", "internal_of_position")
+ARRAYS = (
+    "out_offsets", "out_targets", "in_offsets", "in_sources", "best_in",
+    "user_ids", "user_position", "internal_of_position",
+)  # fmt: skip
 
 
 def weighted() -> Graph:
@@ -30,6 +33,7 @@ GRAPHS = {
     "undirected": lambda: build_graph(kronecker(8, 4), directed=None),
     "directed": lambda: build_graph(kronecker(6, 4), directed=True),
     "weighted, sparse ids": weighted,
+    "64-bit ids": lambda: build_graph(kronecker(6, 4), directed=True, id_dtype=np.int64),
     "empty": lambda: build_graph(EdgeList(np.empty(0, np.int64), np.empty(0, np.int64)), directed=True),
     "one vertex": lambda: build_graph(grid(1, 1), directed=None),
 }
@@ -55,6 +59,7 @@ def test_round_trip(kind, tmp_path):
         assert np.array_equal(before, after), name
         assert numba.typeof(before) == numba.typeof(after), name  # else every kernel would be compiled twice
     assert (again.in_sources is again.out_targets) == (not graph.directed)
+    assert again.hanging_start == graph.hanging_start
     assert (again.weight is None) == (graph.weight is None)
     if graph.weight is not None:
         assert np.array_equal(graph.weight, again.weight)
@@ -158,7 +163,7 @@ def edit_meta(folder: Path, **changes: object) -> None:
 def test_another_version_is_told(folder):
     edit_meta(folder, format_version=99)
     with pytest.raises(
-        InputError, match=r"format version 99, this program reads version 1\. Fix: build the store again"
+        InputError, match=r"format version 99, this program reads version 2\. Fix: build the store again"
     ):
         open_store(folder)
     assert is_store(folder)
@@ -169,7 +174,9 @@ def test_another_version_is_told(folder):
     [
         ({"format": "other"}, "does not describe a graph store"),
         ({"n": "many"}, "inconsistent at n"),
-        ({"arrays": {}}, "inconsistent at internal_of_position"),
+        ({"hanging_start": None}, "inconsistent at hanging_start"),
+        ({"hanging_start": 31}, "do not fit together: hanging_start"),
+        ({"arrays": {}}, "inconsistent at best_in, internal_of_position"),
         ({"directed": True}, "inconsistent at in_offsets, in_sources"),
         ({"m": 3}, "do not fit together: out_targets"),
     ],
