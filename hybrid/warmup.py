@@ -66,6 +66,8 @@ def _exercise(engine: Traversal, graph: Graph) -> None:
         engine.settle()
     level, parent = engine.finish()
     certify(graph, level, parent, root)
+    graph.to_user_levels(level)
+    graph.to_user_parents(parent)
 
 
 def _star_with_tail(n: int) -> Graph:

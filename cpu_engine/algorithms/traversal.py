@@ -58,24 +58,23 @@ class CoreSplit:
     def __init__(self, graph: Graph, core_size: int = 0) -> None:
         self.graph = graph
         self.core_size = core_size
-        # Ids fall with degree, so the vertices with one edge are the last ones.
-        self._hanging_start = int(np.searchsorted(-graph.degree(), -1))
-        self.all_edges = self._view(graph.out_offsets[:-1], graph.in_offsets[:-1])
+        self.all_edges = self._view(graph.out_offsets[:-1], graph.in_offsets[:-1], graph.best_in)
         self.outside_core = self.all_edges
         if core_size:
             out_begin = skip_core_step(graph.out_offsets, graph.out_targets, core_size)
             in_begin = out_begin
             if graph.directed:
                 in_begin = skip_core_step(graph.in_offsets, graph.in_sources, core_size)
-            self.outside_core = self._view(out_begin, in_begin)
+            best_in = np.empty(graph.n, np.int32)
+            first_sources_step(in_begin, graph.in_offsets[1:], graph.in_sources, best_in)
+            self.outside_core = self._view(out_begin, in_begin, best_in)
 
-    def _view(self, out_begin: np.ndarray, in_begin: np.ndarray) -> EdgeView:
+    def _view(self, out_begin: np.ndarray, in_begin: np.ndarray, best_in: np.ndarray) -> EdgeView:
         graph = self.graph
-        in_end, best_in = graph.in_offsets[1:], np.empty(graph.n, np.int32)
-        first_sources_step(in_begin, in_end, graph.in_sources, best_in)
         return EdgeView(
-            out_begin, graph.out_offsets[1:], graph.out_targets, in_begin, in_end, graph.in_sources,
-            best_in, self._hanging_start,
+            out_begin, graph.out_offsets[1:], graph.out_targets,
+            in_begin, graph.in_offsets[1:], graph.in_sources,
+            best_in, graph.hanging_start,
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.errors import InputError
+from cpu_engine.kernels.restore import restore_levels_step, restore_parents_step
 
 
 def best_in_neighbours(in_offsets: np.ndarray, in_sources: np.ndarray) -> np.ndarray:
@@ -101,15 +102,12 @@ class Graph:
 
     def to_user_levels(self, level: np.ndarray) -> np.ndarray:
         """Levels aligned with ``user_ids``, int32; -1 = not reached, as every isolated vertex is."""
-        result = np.full(self.user_ids.shape, -1, np.int32)
-        result[self.user_position] = level
+        result = np.empty(self.user_ids.size, np.int32)
+        restore_levels_step(self.internal_of_position, level, result)
         return result
 
     def to_user_parents(self, parent: np.ndarray) -> np.ndarray:
         """Parents as user ids aligned with ``user_ids``, int64; -1 = none."""
-        result = np.full(self.user_ids.shape, -1, np.int64)
-        if self.n:
-            # Index -1 reads the last vertex; np.where throws that away again.
-            named = self.user_ids[self.user_position[parent]]
-            result[self.user_position] = np.where(parent >= 0, named, -1)
+        result = np.empty(self.user_ids.size, np.int64)
+        restore_parents_step(self.internal_of_position, self.user_position, self.user_ids, parent, result)
         return result

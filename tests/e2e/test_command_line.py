@@ -243,7 +243,9 @@ def test_external_worker_as_the_shipped_configuration_says(tandem, project_root:
         worker.wait()
 
 
-@pytest.mark.parametrize("command", ["run", "worker", "generate", "convert", "info", "validate", "warm-up", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["run", "worker", "generate", "convert", "info", "validate", "graph500", "bench", "warm-up", "doctor"]
+)
 def test_help_everywhere(tandem, command: str) -> None:
     done = tandem(command, "--help")
     assert done.returncode == 0

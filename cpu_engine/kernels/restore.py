@@ -1,0 +1,30 @@
+"""Results back in the user's order: one pass over the user's vertices, isolated ones included."""
+
+from __future__ import annotations
+
+from numba import njit, prange
+
+
+@njit(cache=True, parallel=True)
+def restore_levels_step(internal_of_position, level, user_level):
+    """user_level[p] = level of the vertex at position p, -1 where it has no edges.
+
+    Invariant  internal_of_position[p] is an internal id or -1.   Races  none: element by element.
+    Work       one gather per vertex; writes are sequential.
+    """
+    for p in prange(user_level.size):
+        v = internal_of_position[p]
+        user_level[p] = level[v] if v >= 0 else -1
+
+
+@njit(cache=True, parallel=True)
+def restore_parents_step(internal_of_position, user_position, user_ids, parent, user_parent):
+    """user_parent[p] = the user's id of the parent of the vertex at position p, -1 where it has none.
+
+    Invariant  parent[v] is an internal id or -1.   Races  none: element by element.
+    Work       three gathers per vertex, the last two mostly at hubs and so in cache; writes are sequential.
+    """
+    for p in prange(user_parent.size):
+        v = internal_of_position[p]
+        u = parent[v] if v >= 0 else -1
+        user_parent[p] = user_ids[user_position[u]] if u >= 0 else -1
