@@ -18,7 +18,7 @@ from cpu_engine.graph.graph import Graph
 from hybrid.terminal import note
 
 # On a small graph an engine would only use its kernels for small graphs; these make it use the others.
-_PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.5)
+_PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.0)
 _VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
     "async": [AsyncBfs, partial(AsyncBfs, thin_edges=0, pull_share=1.0), partial(AsyncBfs, pull_share=0.0)],
     "level": [LevelBfs, partial(LevelBfs, strategy=_PARALLEL)],
@@ -55,6 +55,10 @@ def warm_up(engine_name: str, strategy: str = "auto") -> None:
 
 def _exercise(engine: Traversal, graph: Graph) -> None:
     root = graph.n - 1
+    engine.start(root, withhold_core=False)
+    while engine.can_step():
+        engine.step()
+        engine.settle()
     engine.start(root, withhold_core=True)
     while engine.can_step():
         engine.step()

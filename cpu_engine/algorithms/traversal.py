@@ -71,10 +71,11 @@ class CoreSplit:
 
     def _view(self, out_begin: np.ndarray, in_begin: np.ndarray, best_in: np.ndarray) -> EdgeView:
         graph = self.graph
+        # Unsigned, because numba tests a signed index for "counted from the end" at every single access.
         return EdgeView(
-            out_begin, graph.out_offsets[1:], graph.out_targets,
-            in_begin, graph.in_offsets[1:], graph.in_sources,
-            best_in, graph.hanging_start,
+            out_begin, graph.out_offsets[1:], graph.out_targets.view(np.uint32),
+            in_begin, graph.in_offsets[1:], graph.in_sources.view(np.uint32),
+            best_in.view(np.uint32), graph.hanging_start,
         )  # fmt: skip
 
 

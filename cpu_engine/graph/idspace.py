@@ -15,12 +15,12 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.kernels.csr import mark_present_step
-from cpu_engine.kernels.idtable import fill_table_step, look_up_step
+from cpu_engine.kernels.idtable import collect_ids_step, fill_table_step, look_up_step
 
 MAX_NARROW = 2**31 - 1  # vertices that int32 can number
 MAX_VERTICES = 2**36  # a row's place and a column share 63 bits
 COMPACT_SLACK = 2  # a range is compact if it has at most this many places per id mentioned
-_CHUNK = 1 << 22
+_FIRST_LOG = 12  # of the set that distinct ids are collected in; it grows
 _CACHED = 1 << 16
 
 
@@ -130,10 +130,7 @@ def _declared_range(edges: EdgeList, src: np.ndarray, dst: np.ndarray, vertices:
 
 
 def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: list[np.ndarray]) -> IdSpace:
-    # In chunks, because the distinct ids are usually far fewer than the edges' ends.
-    parts = [np.unique(a[i : i + _CHUNK]) for a in mentioned for i in range(0, a.size, _CHUNK)]
-    ids = np.unique(np.concatenate(parts)).astype(np.int64, copy=False)
-    del parts
+    ids = _distinct(mentioned)
     _check_count(ids.size, edges)
     log_size = max(int(2 * ids.size - 1).bit_length(), 1)
     position_type = np.dtype(np.int32 if ids.size <= MAX_NARROW else np.int64)
@@ -143,7 +140,7 @@ def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: li
         "use a machine with more memory, or number the vertices from 0",
     )
     slots = np.zeros(1 << log_size, position_type)
-    shift = np.uint64(64 - log_size)
+    shift = _hash_shift(slots)
     position = np.empty((2, src.size), position_type)
     with np.errstate(over="ignore"):  # wrapping is the hash; numpy would warn when the JIT is off
         fill_table_step(ids, slots, shift)
@@ -151,6 +148,25 @@ def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: li
         look_up_step(dst, ids, slots, shift, position[1])
     src, dst = (kernel_input(ends, position_type.type) for ends in position)
     return IdSpace(src, dst, 0, ids.size, ids=ids, scratch=(position,))
+
+
+def _distinct(mentioned: Sequence[np.ndarray]) -> np.ndarray:
+    """The distinct ids, ascending: only they are sorted, as they are usually far fewer than the edges' ends."""
+    known, count = np.full(1 << _FIRST_LOG, -1, np.int64), 0
+    with np.errstate(over="ignore"):
+        for keys in mentioned:
+            at = 0
+            while at < keys.size:
+                at, count = collect_ids_step(keys, at, known, count, _hash_shift(known))
+                if at < keys.size:
+                    found = known[known >= 0]
+                    known = np.full(2 * known.size, -1, np.int64)
+                    collect_ids_step(found, 0, known, 0, _hash_shift(known))
+    return np.sort(known[known >= 0])
+
+
+def _hash_shift(table: np.ndarray) -> np.uint64:
+    return np.uint64(64 - (table.size.bit_length() - 1))
 
 
 def _check_count(count: int, edges: EdgeList) -> None:

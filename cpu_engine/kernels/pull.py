@@ -8,6 +8,7 @@ a visited one is in the frontier. For that, ``visited`` must not change during t
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit, prange
 
 BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round robin to even out the threads
@@ -16,10 +17,11 @@ BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round r
 @njit(cache=True)
 def find_visited(row_begin, row_end, sources, visited, v):
     """The first visited in-neighbour of v after the best one, and how many were looked at; -1 if there is none."""
-    for e in range(row_begin[v] + 1, row_end[v]):
-        if visited[sources[e]] != 0:
-            return sources[e], e - row_begin[v]
-    return -1, row_end[v] - row_begin[v] - 1
+    row = sources[row_begin[v] + 1 : row_end[v]]
+    for i in range(row.size):
+        if visited[row[i]] != 0:
+            return np.int64(row[i]), i + 1
+    return np.int64(-1), row.size
 
 
 @njit(cache=True)
@@ -36,13 +38,14 @@ def pull_all_share_step(
         for v in range(block, min(block + BLOCK, n)):
             if visited[v] != 0:
                 continue
-            u = best_in[v]
+            best = best_in[v]
+            u = np.int64(-1)
             looked += 1
-            if visited[u] == 0:
-                u = -1
-                if v < hanging_start:
-                    u, more = find_visited(row_begin, row_end, sources, visited, v)
-                    looked += more
+            if visited[best] != 0:
+                u = np.int64(best)
+            elif v < hanging_start:
+                u, more = find_visited(row_begin, row_end, sources, visited, v)
+                looked += more
             if u >= 0:
                 level[v] = depth + 1
                 parent[v] = u
@@ -88,13 +91,14 @@ def pull_rest_share_step(
         v = rest[i]
         if visited[v] != 0:  # by a push since
             continue
-        u = best_in[v]
+        best = best_in[v]
+        u = np.int64(-1)
         looked += 1
-        if visited[u] == 0:
-            u = -1
-            if v < hanging_start:
-                u, more = find_visited(row_begin, row_end, sources, visited, v)
-                looked += more
+        if visited[best] != 0:
+            u = np.int64(best)
+        elif v < hanging_start:
+            u, more = find_visited(row_begin, row_end, sources, visited, v)
+            looked += more
         if u >= 0:
             level[v] = depth + 1
             parent[v] = u

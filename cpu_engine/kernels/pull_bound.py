@@ -15,15 +15,15 @@ BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round r
 @njit(cache=True)
 def find_at_bound(best_in, hanging_start, row_begin, row_end, sources, distance, v, bound):
     """The first in-neighbour of v at ``bound``, best first, and how many were looked at; -1 if there is none."""
-    u = best_in[v]
-    if distance[u] == bound:
-        return u, 1
+    if distance[best_in[v]] == bound:
+        return np.int64(best_in[v]), 1
     if v < hanging_start:
-        for e in range(row_begin[v] + 1, row_end[v]):
-            if distance[sources[e]] == bound:
-                return sources[e], e - row_begin[v] + 1
-        return -1, row_end[v] - row_begin[v]
-    return -1, 1
+        row = sources[row_begin[v] + 1 : row_end[v]]
+        for i in range(row.size):
+            if distance[row[i]] == bound:
+                return np.int64(row[i]), i + 2
+        return np.int64(-1), row.size + 1
+    return np.int64(-1), 1
 
 
 @njit(cache=True)

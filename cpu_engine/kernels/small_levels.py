@@ -11,7 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from cpu_engine.kernels.lines import ask_for_line
 from cpu_engine.kernels.team import join_team, meet_team
+
+ROWS_AHEAD = 24  # vertices ahead at which a row's ends, and then its list, are asked for: a third off on a large grid
+LISTS_AHEAD = 12
 
 
 @njit(cache=True)
@@ -19,6 +23,9 @@ def push_stretch(row_begin, row_end, targets, vertices, first, last, level, pare
     """Append the unvisited neighbours of vertices[first:last] to ``mine``; return its size, and edges looked at."""
     looked = 0
     for i in range(first, last):
+        if i + ROWS_AHEAD < last:  # neighbours in a frontier are far apart in memory, and the chain of reads is long
+            ask_for_line(row_begin, vertices[i + ROWS_AHEAD])
+            ask_for_line(targets, row_begin[vertices[i + LISTS_AHEAD]])
         u = vertices[i]
         looked += row_end[u] - row_begin[u]
         for e in range(row_begin[u], row_end[u]):
