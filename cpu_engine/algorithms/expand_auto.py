@@ -36,6 +36,7 @@ LEAP_EDGES = 1 << 16  # about 0.2 ms: the longest that an answer from outside wa
 SERIAL_EDGES = 4096  # below this, one thread is faster than waking the others
 SERIAL_VERTICES = 4096
 SMALL_GRAPH = 16  # a graph with fewer edges than this many thin levels is one thread's from the start
+SURE_FRONTIER = 64  # a frontier of more than this fraction of the vertices is judged by its size alone
 RELIST = 16  # after the first pull, list the frontier if it is smaller than the unvisited vertices by this factor
 
 
@@ -80,6 +81,7 @@ class AutoExpander:
         self._frontier[0] = root
         self._count, self._next_count, self._unexplored = 1, 0, self._split.graph.m
         self._listed, self._next_listed, self._have_rest, self._direction = True, True, False, ""
+        self._sizes.fill(0)
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         # A second expansion keeps the direction: after a push, visited says more than pull may know.
@@ -93,25 +95,50 @@ class AutoExpander:
         return Expansion(self._direction, self._count, edges)
 
     def advance(self, extra: np.ndarray, depth: int) -> int:
+        count = self._next_count + int(self._sizes.sum())
+        self._listed = self._next_listed and not self._surely_thick(count + extra.size)
+        if self._listed:
+            self._gather()
         if self._direction == "pull":
-            if self._next_listed and self._next_count < self._serial_vertices:
-                mark_found_step(self._next, self._next_count, self._visited, self._fresh)
-            elif self._alone:
-                np.bitwise_or(self._visited, self._fresh, out=self._visited)
-                self._fresh.fill(0)
-            else:
-                settle_fresh_step(self._visited, self._fresh)
+            self._settle()
+        self._sizes.fill(0)
         if extra.size:
             self._visited[extra] = 1
             self._next[self._next_count : self._next_count + extra.size] = extra
-            self._next_count += extra.size
         self._frontier, self._next = self._next, self._frontier
-        self._count, self._next_count = self._next_count, 0
-        self._listed, self._next_listed, self._direction = self._next_listed, True, ""
-        if not self._listed and self._count < self._unvisited() // RELIST:
+        self._count, self._next_count = count + extra.size, 0
+        self._next_listed, self._direction = True, ""
+        if not self._listed and self._have_rest and self._count < self._unvisited() // RELIST:
             self._count = collect_level_step(self._level, depth, self._frontier)
             self._listed = True
         return self._count
+
+    def _surely_thick(self, count: int) -> bool:
+        """Whether the next level is pulled whatever its frontier's edges are: then nobody needs the list."""
+        if self._have_rest:
+            return count > self._unvisited()
+        graph = self._split.graph
+        typical = count * graph.m // max(1, graph.n)
+        return count * SURE_FRONTIER > graph.n and typical > self._worth_pulling()
+
+    def _worth_pulling(self) -> float:
+        # The first pull looks at every vertex, so it must save that many edges at least.
+        return max(self._pull_share * self._unexplored, FIRST_PULL_SHARE * self._level.size)
+
+    def _gather(self) -> None:
+        """Put the threads' finds of this level into one list."""
+        self._next_count = gather_found_step(self._found, self._sizes, self._next, self._next_count)
+        self._sizes.fill(0)
+
+    def _settle(self) -> None:
+        """What a pull found becomes visited."""
+        if self._listed and self._next_count < self._serial_vertices:
+            mark_found_step(self._next, self._next_count, self._visited, self._fresh)
+        elif self._alone:
+            np.bitwise_or(self._visited, self._fresh, out=self._visited)
+            self._fresh.fill(0)
+        else:
+            settle_fresh_step(self._visited, self._fresh)
 
     def leap(self, view: EdgeView, depth: int) -> Leap:
         if not self._listed or self._direction:
@@ -138,20 +165,19 @@ class AutoExpander:
             return "pull"
         if self._have_rest:
             return "push" if edges < self._unvisited() else "pull"
-        # The first pull looks at every vertex, so it must save that many edges at least.
-        worth = max(self._pull_share * self._unexplored, FIRST_PULL_SHARE * self._level.size)
-        return "pull" if edges > worth else "push"
+        return "pull" if edges > self._worth_pulling() else "push"
 
     def _push(self, view: EdgeView, depth: int, edges: int) -> None:
+        self._gather()
         run = (self._frontier, self._count, self._starts, self._visited, self._level, self._parent, depth)
         if edges < self._serial_edges or self._alone:
             room = self._next[self._next_count :]
             self._next_count += push_share_step(0, 1, view.out_begin, view.out_targets, *run, room)
         else:
             push_step(view.out_begin, view.out_targets, *run, self._found, self._sizes)
-            self._next_count = gather_found_step(self._found, self._sizes, self._next, self._next_count)
 
     def _pull(self, view: EdgeView, depth: int) -> int:
+        self._gather()
         rows = (view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources)
         run = (self._visited, self._fresh, self._level, self._parent, depth)
         if not self._have_rest:
@@ -162,12 +188,12 @@ class AutoExpander:
                 pull_all_step(*rows, *run, self._rest, self._tally)
             self._have_rest = True
             self._next_listed = False
-            self._next_count += int(self._tally[:, 1].sum())
+            self._next_count = int(self._tally[:, 1].sum())
+        elif self._unvisited() < self._serial_vertices or self._alone:
+            for rest, found, tally in zip(self._rest, self._found, self._tally, strict=True):
+                pull_rest_share_step(*rows, *run, rest, found, tally)
+            self._sizes[:] = self._tally[:, 1]
         else:
-            if self._unvisited() < self._serial_vertices or self._alone:
-                for rest, found, tally in zip(self._rest, self._found, self._tally, strict=True):
-                    pull_rest_share_step(*rows, *run, rest, found, tally)
-            else:
-                pull_rest_step(*rows, *run, self._rest, self._found, self._tally)
-            self._next_count = gather_found_step(self._found, self._tally[:, 1], self._next, self._next_count)
+            pull_rest_step(*rows, *run, self._rest, self._found, self._tally)
+            self._sizes[:] = self._tally[:, 1]
         return int(self._tally[:, 2].sum())

@@ -168,7 +168,7 @@ def _number_and_sort(
     numbering = _number(rows.size + in_count if directed else rows.size, layout)
     label, order = numbering.label, numbering.order
     row_begin, out_offsets = np.empty(order.size, np.int64), np.zeros(order.size + 1, np.int64)
-    locate_rows_step(order, rows.slot_begin, rows.size, layout.log_b, row_begin, out_offsets[1:])
+    locate_rows_step(order, rows.slot_begin, rows.size, layout.shape(), row_begin, out_offsets[1:])
     np.cumsum(out_offsets, out=out_offsets)
     in_offsets = _offsets(in_count[order]) if directed else out_offsets
     rows.slot_begin = rows.size = in_count = np.empty(0, np.int64)  # freed: the longest arrays come now

@@ -33,6 +33,7 @@ from cpu_engine.kernels.weighted import gather_weighted_step
 
 ENTRIES_PER_BUCKET_LOG = 16  # a bucket, its rows and the set of seen columns: within a core's L2
 MAX_BUCKETS_LOG = 12  # a cache line for each is within L2 as well
+GROUP_LOG = 4  # neighbours in the same bucket: their numbers fill a cache line
 MAX_NARROW_BUCKETS_LOG = 14  # more than is best, but it halves the entries ...
 NARROW_BUCKET = 1 << 12  # ... and pays for buckets of this many
 ENTRIES_PER_LANE = 1 << 14  # below this a second thread costs more than it brings
@@ -44,10 +45,14 @@ _HUGE_BYTES = 1 << 22  # NumPy asks for huge pages from this size on
 
 @dataclass(frozen=True)
 class Layout:
-    """How entries are packed: ``bits`` for the column, above them the row's place in one of ``2**log_b`` buckets."""
+    """How entries are packed: ``bits`` for the column, above them the row's place in one of ``2**log_b`` buckets.
+
+    Groups of ``2**group`` neighbouring rows are in the same bucket.
+    """
 
     span: int
     log_b: int
+    group: int
     bits: int
     entry: np.dtype
     id: np.dtype
@@ -59,11 +64,12 @@ class Layout:
     @property
     def rows(self) -> int:
         """Rows in a bucket."""
-        return -(-self.span >> self.log_b) if self.span else 1
+        return max(-(-self.span >> (self.log_b + self.group)), 1) << self.group
 
-    def shape(self, entries: np.ndarray) -> tuple[int, int, int]:
-        """What kernels get: (log_b, bits, phase)."""
-        return self.log_b, self.bits, entries.ctypes.data % LINE_BYTES // entries.itemsize
+    def shape(self, entries: np.ndarray | None = None) -> tuple[int, int, int, int]:
+        """What kernels get: (log_b, group, bits, phase)."""
+        phase = 0 if entries is None else entries.ctypes.data % LINE_BYTES // entries.itemsize
+        return self.log_b, self.group, self.bits, phase
 
 
 @dataclass
@@ -118,12 +124,13 @@ class Spare:
 def choose_layout(entries: int, span: int, id_dtype: np.dtype) -> Layout:
     """Buckets that fit a cache, and entries of 32 bits wherever a few more buckets make that possible."""
     bits = max((span - 1).bit_length(), 1)
-    log_b = min((entries >> ENTRIES_PER_BUCKET_LOG).bit_length(), MAX_BUCKETS_LOG, bits)
+    group = min(GROUP_LOG, bits)
+    log_b = min((entries >> ENTRIES_PER_BUCKET_LOG).bit_length(), MAX_BUCKETS_LOG, bits - group)
     narrow = max(2 * bits - 32, 0)
-    if log_b < narrow <= min(MAX_NARROW_BUCKETS_LOG, bits) and entries >> narrow >= NARROW_BUCKET:
+    if log_b < narrow <= min(MAX_NARROW_BUCKETS_LOG, bits - group) and entries >> narrow >= NARROW_BUCKET:
         log_b = narrow
     wide = log_b < narrow or id_dtype.itemsize > 4
-    return Layout(span, log_b, bits, np.dtype(np.uint64 if wide else np.uint32), id_dtype)
+    return Layout(span, log_b, group, bits, np.dtype(np.uint64 if wide else np.uint32), id_dtype)
 
 
 def lanes_for(entries: int) -> int:
@@ -146,7 +153,7 @@ def deal_edges(
     facts[:, LOW], facts[:, HIGH] = np.iinfo(np.int64).max, -1
     present = np.empty(0, np.uint8) if space.present is None else space.present
     count_edges_step(
-        space.src, space.dst, space.first, mirror, drop_loops, layout.log_b, lanes, _ticket(), counts, facts, present
+        space.src, space.dst, space.first, mirror, drop_loops, layout.shape(), lanes, _ticket(), counts, facts, present
     )
     found = EdgeFacts(int(facts[:, LOOPS].sum()), int(facts[:, LOW].min()), int(facts[:, HIGH].max()))
     space.check(found.low, found.high)
@@ -229,7 +236,7 @@ def deal_rows(
     lanes, parts = _lanes_and_parts(total)
     counts = np.zeros((parts, layout.buckets), np.int64)
     part_rows = _equal_parts(offsets, parts)
-    count_rows_step(row_begin, offsets, columns, part_rows, layout.log_b, lanes, _ticket(), counts)
+    count_rows_step(row_begin, offsets, columns, part_rows, layout.shape(), lanes, _ticket(), counts)
     bucket_begin, starts = _starts(counts)
     entries, entry_weight = spare.take((total, layout.entry), (total if weight.size else 0, weight.dtype))
     deal_rows_step(

@@ -17,7 +17,7 @@ from cpu_engine.kernels.atomics import atomic_add
 def _gather_buckets(
     entries, columns, bucket_begin, above, up_to, shape, ticket, row_begin, row_size, kept, scratch, seen
 ):
-    log_b, bits, _ = shape
+    log_b, group, bits, _ = shape
     mask, rows = (1 << bits) - 1, row_begin.shape[0] >> log_b
     ratio, distinct = entries.itemsize // columns.itemsize, seen.shape[0] > 0
     b = atomic_add(ticket, 0, 1)
@@ -58,8 +58,9 @@ def _gather_buckets(
                 if distinct:
                     for e in range(first, at):
                         seen[columns[e] >> 6] = 0
-                if q << log_b | b < row_size.shape[0]:
-                    row_size[q << log_b | b] = at - first
+                position = (q >> group << log_b | b) << group | q & ((1 << group) - 1)
+                if position < row_size.shape[0]:
+                    row_size[position] = at - first
                 begin = end
             kept[b] = at - lo * ratio
         b = atomic_add(ticket, 0, 1)
@@ -72,8 +73,8 @@ def gather_rows_step(
     """Turn buckets into rows, in place, dropping repeated columns but the first.
 
     Invariant  only buckets of more than ``above`` and at most ``up_to`` entries are done. ``columns`` is the memory of
-               ``entries``, which is lost. After: the row at place q of bucket b has row_size[q << log_b | b] columns
-               from row_begin[b * rows + q] on, in the order of the edge list; a bucket's rows follow each other without
+               ``entries``, which is lost. After: the row at place q of bucket b has row_size[its position] columns from
+               row_begin[b * rows + q] on, in the order of the edge list; a bucket's rows follow each other without
                gaps, kept[b] columns in all.
     Races      a bucket belongs to one lane, as do scratch[lane] (``up_to`` long) and seen[lane] (uint64 zeros, a bit
                per position; of size 0: repeated columns are kept).
@@ -127,24 +128,25 @@ def rank_by_degree_step(degree, start, label, order):
 
 
 @njit(cache=True, parallel=True)
-def locate_rows_step(order, slot_begin, row_size, log_b, row_begin, sizes):
+def locate_rows_step(order, slot_begin, row_size, shape, row_begin, sizes):
     """Write where the row of each vertex begins and how long it is, in the order of the internal ids.
 
     Invariant  the row at place q of bucket b begins at slot_begin[b * rows + q].
     Races      iteration u writes only row_begin[u] and sizes[u].
     Work       O(vertices), random access.
     """
-    mask = (1 << log_b) - 1
+    log_b, group, _, _ = shape
+    mask, high, low = (1 << log_b) - 1, log_b + group, (1 << group) - 1
     rows = slot_begin.shape[0] >> log_b
     for u in prange(order.shape[0]):
         p = np.int64(order[u])
-        row_begin[u] = slot_begin[(p & mask) * rows + (p >> log_b)]
+        row_begin[u] = slot_begin[((p >> group) & mask) * rows + ((p >> high) << group | p & low)]
         sizes[u] = row_size[p]
 
 
 @njit(cache=True)
 def _settle_buckets(entries, entry_weight, bucket_begin, shape, label, offsets, ticket, cursor, columns, weight):
-    log_b, bits, _ = shape
+    log_b, group, bits, _ = shape
     mask = (1 << bits) - 1
     weighted = entry_weight.shape[0] > 0
     labelled = label.shape[0] > 0
@@ -153,7 +155,7 @@ def _settle_buckets(entries, entry_weight, bucket_begin, shape, label, offsets, 
     b = atomic_add(ticket, 0, 1)
     while b < buckets:
         for q in range(cursor.shape[0]):
-            position = q << log_b | b
+            position = (q >> group << log_b | b) << group | q & ((1 << group) - 1)
             if position < positions:
                 v = np.int64(label[position]) if labelled else position
                 cursor[q] = offsets[max(v, 0)]

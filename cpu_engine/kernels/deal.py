@@ -5,10 +5,10 @@ parts in the order of the input; lanes (threads) take the next part by ticket, a
 bucket. So a bucket ends up in the order of the input, whoever did which part: no outcome depends on the threads.
 
 Encodings  position p: a vertex as the caller numbers it, 0 <= p < span.
-           bucket: the ``log_b`` low bits of p; its place in the bucket: the others. So neighbouring positions fall into
-           different buckets, and ids that come sorted by degree stay balanced.
+           bucket of p: ``log_b`` bits of p, above the ``group`` lowest; place in the bucket: its other bits. So a few
+           neighbours stay together, which is kind to caches, and no more, so that ids sorted by degree stay balanced.
            entry: place << bits | column in one uint32, or one uint64 where that is too narrow.
-           shape: (log_b, bits, phase); phase: how many entries into a cache line the array of entries begins.
+           shape: (log_b, group, bits, phase); phase: how many entries into a cache line the array of entries begins.
            weight arrays of size 0 mean "unweighted".
 """
 
@@ -25,8 +25,8 @@ LOOPS, LOW, HIGH = 0, 1, 2  # columns of ``facts``
 
 
 @njit(cache=True)
-def _count_edge_parts(src, dst, first, mirror, drop_loops, log_b, ticket, counts, facts, present):
-    parts, total, mask = counts.shape[0], src.shape[0], (1 << log_b) - 1
+def _count_edge_parts(src, dst, first, mirror, drop_loops, shape, ticket, counts, facts, present):
+    parts, total, mask, group = counts.shape[0], src.shape[0], (1 << shape[0]) - 1, shape[1]
     part = atomic_add(ticket, 0, 1)
     while part < parts:
         loops, low, high = 0, facts[part, LOW], facts[part, HIGH]
@@ -43,15 +43,15 @@ def _count_edge_parts(src, dst, first, mirror, drop_loops, log_b, ticket, counts
                     present[u] = 1
                 if drop_loops:
                     continue
-            counts[part, u & mask] += 1
+            counts[part, (u >> group) & mask] += 1
             if mirror and u != v:
-                counts[part, v & mask] += 1
+                counts[part, (v >> group) & mask] += 1
         facts[part, LOOPS], facts[part, LOW], facts[part, HIGH] = loops, low, high
         part = atomic_add(ticket, 0, 1)
 
 
 @njit(cache=True, parallel=True)
-def count_edges_step(src, dst, first, mirror, drop_loops, log_b, lanes, ticket, counts, facts, present):
+def count_edges_step(src, dst, first, mirror, drop_loops, shape, lanes, ticket, counts, facts, present):
     """Count each part's entries for each bucket, and its self-loops (dropped or not), lowest and highest id.
 
     Invariant  part i of P is edges [E*i/P, E*(i+1)/P); a mirrored edge counts in both ends' buckets, a loop once. Ids
@@ -60,7 +60,7 @@ def count_edges_step(src, dst, first, mirror, drop_loops, log_b, lanes, ticket, 
     Work       O(E), one sequential pass.
     """
     for _lane in prange(lanes):
-        _count_edge_parts(src, dst, first, mirror, drop_loops, log_b, ticket, counts, facts, present)
+        _count_edge_parts(src, dst, first, mirror, drop_loops, shape, ticket, counts, facts, present)
 
 
 # Entries gather in a line per bucket, within the core's cache, and leave it as whole lines. The line in which a share
@@ -84,7 +84,8 @@ def _put_ends(cursor, begin, lines, width, phase, entries):
 def _deal_edge_parts(
     src, dst, weight, first, mirror, drop_loops, shape, ticket, starts, cursor, lines, entries, entry_weight
 ):
-    log_b, bits, phase = shape
+    log_b, group, bits, phase = shape
+    high, low = log_b + group, (1 << group) - 1
     buckets, mask, width = 1 << log_b, (1 << log_b) - 1, LINE_BYTES // entries.itemsize
     weighted, parts, total = weight.shape[0] > 0, starts.shape[0], src.shape[0]
     part = atomic_add(ticket, 0, 1)
@@ -97,11 +98,11 @@ def _deal_edge_parts(
             v = np.int64(dst[i]) - first
             if drop_loops and u == v:
                 continue
-            bucket = u & mask
+            bucket = (u >> group) & mask
             at = cursor[bucket]
             cursor[bucket] = at + 1
             place = (at + phase) & (width - 1)
-            lines[bucket * width + place] = (u >> log_b) << bits | v
+            lines[bucket * width + place] = ((u >> high) << group | u & low) << bits | v
             if place == width - 1:
                 if at - place >= begin[bucket]:
                     stream_line(entries, at - place, lines, bucket * width)
@@ -111,11 +112,11 @@ def _deal_edge_parts(
                 entry_weight[at] = weight[i]
             if not mirror or u == v:
                 continue
-            bucket = v & mask
+            bucket = (v >> group) & mask
             at = cursor[bucket]
             cursor[bucket] = at + 1
             place = (at + phase) & (width - 1)
-            lines[bucket * width + place] = (v >> log_b) << bits | u
+            lines[bucket * width + place] = ((v >> high) << group | v & low) << bits | u
             if place == width - 1:
                 if at - place >= begin[bucket]:
                     stream_line(entries, at - place, lines, bucket * width)
@@ -147,8 +148,8 @@ def deal_edges_step(
 
 
 @njit(cache=True)
-def _count_row_parts(row_begin, offsets, columns, part_rows, log_b, ticket, counts):
-    mask = (1 << log_b) - 1
+def _count_row_parts(row_begin, offsets, columns, part_rows, shape, ticket, counts):
+    mask, group = (1 << shape[0]) - 1, shape[1]
     parts = counts.shape[0]
     part = atomic_add(ticket, 0, 1)
     while part < parts:
@@ -156,12 +157,12 @@ def _count_row_parts(row_begin, offsets, columns, part_rows, log_b, ticket, coun
         for u in range(part_rows[part], last):
             ask_for_line(columns, row_begin[min(u + ROWS_AHEAD, last - 1)])
             for e in range(row_begin[u], row_begin[u] + offsets[u + 1] - offsets[u]):
-                count[columns[e] & mask] += 1
+                count[(columns[e] >> group) & mask] += 1
         part = atomic_add(ticket, 0, 1)
 
 
 @njit(cache=True, parallel=True)
-def count_rows_step(row_begin, offsets, columns, part_rows, log_b, lanes, ticket, counts):
+def count_rows_step(row_begin, offsets, columns, part_rows, shape, lanes, ticket, counts):
     """Count each part's entries for each bucket of columns.
 
     Invariant  part i is rows [part_rows[i], part_rows[i + 1]); row u is the offsets[u + 1] - offsets[u] columns from
@@ -170,14 +171,15 @@ def count_rows_step(row_begin, offsets, columns, part_rows, log_b, lanes, ticket
     Work       O(rows + entries); each row begins at a random place.
     """
     for _lane in prange(lanes):
-        _count_row_parts(row_begin, offsets, columns, part_rows, log_b, ticket, counts)
+        _count_row_parts(row_begin, offsets, columns, part_rows, shape, ticket, counts)
 
 
 @njit(cache=True)
 def _deal_row_parts(
     row_begin, offsets, columns, weight, part_rows, shape, ticket, starts, cursor, lines, entries, entry_weight
 ):
-    log_b, bits, phase = shape
+    log_b, group, bits, phase = shape
+    high, low = log_b + group, (1 << group) - 1
     buckets, mask, width = 1 << log_b, (1 << log_b) - 1, LINE_BYTES // entries.itemsize
     weighted = weight.shape[0] > 0
     parts = starts.shape[0]
@@ -190,11 +192,11 @@ def _deal_row_parts(
             ask_for_line(columns, row_begin[min(u + ROWS_AHEAD, last - 1)])
             for e in range(row_begin[u], row_begin[u] + offsets[u + 1] - offsets[u]):
                 w = np.int64(columns[e])
-                bucket = w & mask
+                bucket = (w >> group) & mask
                 at = cursor[bucket]
                 cursor[bucket] = at + 1
                 place = (at + phase) & (width - 1)
-                lines[bucket * width + place] = (w >> log_b) << bits | u
+                lines[bucket * width + place] = ((w >> high) << group | w & low) << bits | u
                 if place == width - 1:
                     if at - place >= begin[bucket]:
                         stream_line(entries, at - place, lines, bucket * width)

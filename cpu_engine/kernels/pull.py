@@ -25,35 +25,69 @@ def find_visited(row_begin, row_end, sources, visited, v):
 
 
 @njit(cache=True)
+def pull_best_block(first, best_in, here, visited, fresh, level, parent, depth, rest, left):
+    """Find the block's unvisited vertices whose best in-neighbour is visited; list those who stay unvisited.
+
+    All arrays but ``visited`` and ``rest`` are the block's own part, which begins at vertex ``first``: an index that
+    counts from zero needs no test for "from the end". There is no branch: which way a look falls is a coin toss, and a
+    wrong guess would cost more than writes that change nothing; these are a loop of their own, to be vectorised.
+    """
+    found = 0
+    for i in range(here.size):
+        hit = np.uint8((here[i] ^ np.uint8(1)) & visited[best_in[i]])
+        fresh[i] = hit
+        found += hit
+        rest[left] = first + i
+        left += np.uint64((here[i] | hit) ^ np.uint8(1))
+    reach = np.int32(depth + 1)
+    for i in range(level.size):
+        hit = np.int32(fresh[i])
+        level[i] += hit * (reach - level[i])
+        parent[i] += hit * (np.int32(best_in[i]) - parent[i])
+    return left, found
+
+
+@njit(cache=True)
+def pull_best_share_step(t, threads, best_in, visited, fresh, level, parent, depth, rest):
+    """Thread t's blocks: every unvisited vertex whose best in-neighbour is visited is found; return what is left.
+
+    Invariant, races: see pull_all_step.   Work  two looks per vertex.
+    """
+    n = visited.size
+    left, found = np.uint64(0), 0
+    for first in range(t * BLOCK, n, threads * BLOCK):
+        part = slice(first, min(first + BLOCK, n))
+        left, news = pull_best_block(
+            first, best_in[part], visited[part], visited, fresh[part], level[part], parent[part], depth, rest, left
+        )
+        found += news
+    return np.int64(left), found
+
+
+@njit(cache=True)
 def pull_all_share_step(
     t, threads, best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, tally
 ):
-    """Thread t's blocks of pull_all_step; what stays unvisited is listed in ``rest``.
+    """Thread t's part of pull_all_step: best in-neighbours first, then the rows of those who are left.
 
     Invariant, races, work: see pull_all_step.
     """
-    n = visited.size
-    left, found, looked = 0, 0, 0
-    for block in range(t * BLOCK, n, threads * BLOCK):
-        for v in range(block, min(block + BLOCK, n)):
-            if visited[v] != 0:
-                continue
-            best = best_in[v]
-            u = np.int64(-1)
-            looked += 1
-            if visited[best] != 0:
-                u = np.int64(best)
-            elif v < hanging_start:
-                u, more = find_visited(row_begin, row_end, sources, visited, v)
-                looked += more
-            if u >= 0:
-                level[v] = depth + 1
-                parent[v] = u
-                fresh[v] = 1
-                found += 1
-            else:
-                rest[left] = v
-                left += 1
+    candidates, found = pull_best_share_step(t, threads, best_in, visited, fresh, level, parent, depth, rest)
+    left, looked = 0, candidates + found
+    for i in range(candidates):
+        v = rest[i]
+        u = np.int64(-1)
+        if v < hanging_start:
+            u, more = find_visited(row_begin, row_end, sources, visited, v)
+            looked += more
+        if u >= 0:
+            level[v] = depth + 1
+            parent[v] = u
+            fresh[v] = 1
+            found += 1
+        else:
+            rest[left] = v
+            left += 1
     tally[0], tally[1], tally[2] = left, found, looked
 
 

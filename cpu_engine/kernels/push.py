@@ -37,8 +37,9 @@ def push_share_step(t, threads, row_begin, targets, frontier, count, starts, vis
         u = frontier[i]
         stop = min(last, starts[i + 1])
         first = row_begin[u] + edge - starts[i]
-        for e in range(first, first + stop - edge):
-            v = targets[e]
+        row = targets[first : first + stop - edge]
+        for j in range(row.size):
+            v = row[j]
             if visited[v] == 0:
                 visited[v] = 1
                 level[v] = depth + 1

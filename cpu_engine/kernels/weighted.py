@@ -61,7 +61,7 @@ def _gather_buckets(
     entries, columns, weight, bucket_begin, above, up_to, shape, ticket,
     row_begin, row_size, kept, scratch, scratch_weight, seen, place,
 ):  # fmt: skip
-    log_b, bits, _ = shape
+    log_b, group, bits, _ = shape
     rows = row_begin.shape[0] >> log_b
     ratio = entries.itemsize // columns.itemsize
     b = atomic_add(ticket, 0, 1)
@@ -77,8 +77,9 @@ def _gather_buckets(
                 size = _keep_lightest(
                     scratch, scratch_weight, begin, end, columns, weight, at, at - lo * ratio + lo, seen, place
                 )
-                if q << log_b | b < row_size.shape[0]:
-                    row_size[q << log_b | b] = size
+                position = (q >> group << log_b | b) << group | q & ((1 << group) - 1)
+                if position < row_size.shape[0]:
+                    row_size[position] = size
                 begin = end
                 at += size
             kept[b] = at - lo * ratio

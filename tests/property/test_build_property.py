@@ -160,7 +160,7 @@ def build_case(case: Case, **options: object) -> Graph:
 
 
 @contextmanager
-def cut(lanes: int, bucket_log: int, long_bucket: int = 8, wide: bool = False) -> Iterator[None]:
+def cut(lanes: int, bucket_log: int, group: int, long_bucket: int = 8, wide: bool = False) -> Iterator[None]:
     """The build as on another machine or for a larger graph: more lanes, smaller buckets, entries of 64 bits."""
 
     def layout(*args: object) -> passes.Layout:
@@ -171,6 +171,7 @@ def cut(lanes: int, bucket_log: int, long_bucket: int = 8, wide: bool = False) -
     with (
         mock.patch.object(passes, "lanes_for", return_value=lanes),
         mock.patch.object(passes, "ENTRIES_PER_BUCKET_LOG", bucket_log),
+        mock.patch.object(passes, "GROUP_LOG", group),
         mock.patch.object(passes, "LONG_BUCKET", long_bucket),
         mock.patch.object(passes, "choose_layout", layout),
     ):
@@ -179,9 +180,9 @@ def cut(lanes: int, bucket_log: int, long_bucket: int = 8, wide: bool = False) -
 
 @pytest.mark.jitless
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(case=cases(), lanes=st.integers(1, 5), bucket_log=st.integers(0, 4), wide=st.booleans())
-def test_equals_the_reference(case, lanes, bucket_log, wide):
-    with cut(lanes, bucket_log, wide=wide):
+@given(case=cases(), lanes=st.integers(1, 5), bucket_log=st.integers(0, 4), group=st.integers(0, 4), wide=st.booleans())
+def test_equals_the_reference(case, lanes, bucket_log, group, wide):
+    with cut(lanes, bucket_log, group, wide=wide):
         check(case, build_case(case))
 
 
@@ -191,14 +192,17 @@ def test_equals_the_reference(case, lanes, bucket_log, wide):
     case=cases(),
     lanes=st.integers(2, 5),
     bucket_log=st.integers(0, 4),
+    group=st.integers(0, 4),
     long_bucket=st.integers(0, 2),
     wide=st.booleans(),
     consume=st.booleans(),
     id_dtype=st.sampled_from([np.int32, np.int64]),
 )
-def test_neither_cutting_nor_types_nor_memory_show(case, lanes, bucket_log, long_bucket, wide, consume, id_dtype):
+def test_neither_cutting_nor_types_nor_memory_show(
+    case, lanes, bucket_log, group, long_bucket, wide, consume, id_dtype
+):
     plain = build_case(case)
-    with cut(lanes, bucket_log, long_bucket, wide):
+    with cut(lanes, bucket_log, group, long_bucket, wide):
         cut_up = build_case(case, consume=consume, id_dtype=id_dtype)
     assert case.edges.src.size == 0 or not consume
     assert cut_up.out_targets.dtype == cut_up.in_sources.dtype == cut_up.best_in.dtype == id_dtype
