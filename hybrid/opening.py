@@ -114,7 +114,12 @@ def _maker(config: GraphConfig) -> tuple[str, Callable[[], Graph]]:
         edges = read_edges(config)
         with progress("building", "edge") as bar:
             return build_graph(
-                edges, directed=directed, self_loops=config.self_loops, duplicates=config.duplicates, progress=bar
+                edges,
+                directed=directed,
+                self_loops=config.self_loops,
+                duplicates=config.duplicates,
+                progress=bar,
+                consume=True,  # nobody needs the list afterwards, and it is larger than the graph
             )
 
     name = generator_name(config.generator) if config.path is None else Path(config.path).name

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.kernels.core import skip_core_step
 from cpu_engine.kernels.pull import first_sources_step
@@ -56,6 +57,12 @@ class CoreSplit:
     """A graph, the size of its core, and both views of its edges. Made once per graph and core, used by every run."""
 
     def __init__(self, graph: Graph, core_size: int = 0) -> None:
+        if graph.out_targets.dtype != np.int32:
+            raise InputError(
+                "the engines number vertices with 32 bits, and this graph needs 64",
+                value=graph.n,
+                fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
+            )
         self.graph = graph
         self.core_size = core_size
         self.all_edges = self._view(graph.out_offsets[:-1], graph.in_offsets[:-1], graph.best_in)

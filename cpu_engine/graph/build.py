@@ -101,8 +101,10 @@ def estimate_build_bytes(
     lanes = passes.lanes_for(entries)
     lines = passes.lines_bytes(lanes, layout) if lanes > 1 else 0
     degree = column * (2 if directed else 1)
-    seen = passes.gather_lanes(entries, vertex_count, weighted) * (1 / 8 + (4 if weighted else 0))
-    gathering = entries * (entry + weight) + vertex_count * (8 + degree + seen)
+    gather_lanes = passes.gather_lanes(entries, vertex_count, weighted)
+    scratch = 2 * entries // layout.buckets * (column + weight)  # for a bucket of twice the mean
+    gathering = entries * (entry + weight) + vertex_count * (8 + degree)
+    gathering += gather_lanes * (scratch + vertex_count * (1 / 8 + (4 if weighted else 0)))
     # The rows, the entries dealt from them, and a directed graph's rows of the other direction.
     transposing = entries * (column + entry + 2 * weight + (column if directed else 0))
     transposing += vertex_count * (degree + 2 * column + 16) + lines
