@@ -104,7 +104,7 @@ def estimate_build_bytes(
     gather_lanes = passes.gather_lanes(entries, vertex_count, weighted)
     scratch = 2 * entries // layout.buckets * (column + weight)  # for a bucket of twice the mean
     gathering = entries * (entry + weight) + vertex_count * (8 + degree)
-    gathering += gather_lanes * (scratch + vertex_count * (1 / 8 + (4 if weighted else 0)))
+    gathering += gather_lanes * (scratch + vertex_count // 8 + vertex_count * (4 if weighted else 0))
     # The rows, the entries dealt from them, and a directed graph's rows of the other direction.
     transposing = entries * (column + entry + 2 * weight + (column if directed else 0))
     transposing += vertex_count * (degree + 2 * column + 16) + lines

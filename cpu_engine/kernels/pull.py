@@ -41,9 +41,9 @@ def pull_best_block(first, best_in, here, visited, fresh, level, parent, depth, 
         left += np.uint64((here[i] | hit) ^ np.uint8(1))
     reach = np.int32(depth + 1)
     for i in range(level.size):
-        hit = np.int32(fresh[i])
-        level[i] += hit * (reach - level[i])
-        parent[i] += hit * (np.int32(best_in[i]) - parent[i])
+        found_here = np.int32(fresh[i])
+        level[i] += found_here * (reach - level[i])
+        parent[i] += found_here * (np.int32(best_in[i]) - parent[i])
     return left, found
 
 
