@@ -13,15 +13,18 @@ from cpu_engine.algorithms.bfs_async import AsyncBfs
 from cpu_engine.algorithms.bfs_level import LevelBfs
 from cpu_engine.algorithms.certificate import certify
 from cpu_engine.algorithms.expand_auto import AutoExpander
+from cpu_engine.algorithms.expand_small import SmallLevelsExpander
 from cpu_engine.algorithms.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
 from hybrid.terminal import note
 
 # On a small graph an engine would only use its kernels for small graphs; these make it use the others.
 _PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.0)
+_TINY = SmallLevelsExpander
+_TEAM = partial(SmallLevelsExpander, tiny_vertices=0, tiny_edges=0)
 _VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
     "async": [AsyncBfs, partial(AsyncBfs, thin_edges=0, pull_share=1.0), partial(AsyncBfs, pull_share=0.0)],
-    "level": [LevelBfs, partial(LevelBfs, strategy=_PARALLEL)],
+    "level": [LevelBfs, *(partial(LevelBfs, strategy=one) for one in (_PARALLEL, _TINY, _TEAM))],
 }
 _SLOW_S = 1.0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from cpu_engine.algorithms.expand_small import SmallLevelsExpander
 from cpu_engine.algorithms.expander import NO_LEAP, Expansion, Leap
 from cpu_engine.algorithms.traversal import CoreSplit, EdgeView
 from cpu_engine.kernels.pull import (
@@ -25,14 +26,12 @@ from cpu_engine.kernels.pull import (
 from cpu_engine.kernels.push import (
     gather_found_step,
     measure_frontier_step,
-    push_levels_step,
     push_share_step,
     push_step,
 )
 
 PULL_SHARE = 1 / 8  # pull once the frontier's edges exceed this share of the unexplored ones
 FIRST_PULL_SHARE = 1 / 8  # ... and this share of the vertices
-LEAP_EDGES = 1 << 16  # about 0.2 ms: the longest that an answer from outside waits
 SERIAL_EDGES = 4096  # below this, one thread is faster than waking the others
 SERIAL_VERTICES = 4096
 SMALL_GRAPH = 16  # a graph with fewer edges than this many thin levels is one thread's from the start
@@ -70,6 +69,7 @@ class AutoExpander:
         self._count = self._next_count = self._unexplored = 0
         self._listed = self._next_listed = self._have_rest = False
         self._direction = ""  # of this level, once it was expanded
+        self._small: SmallLevelsExpander | None = None  # for deep graphs
 
     def start(self, root: int) -> None:
         if self._alone:
@@ -141,18 +141,16 @@ class AutoExpander:
             settle_fresh_step(self._visited, self._fresh)
 
     def leap(self, view: EdgeView, depth: int) -> Leap:
-        if not self._listed or self._direction:
+        if not self._listed or self._direction or self._have_rest:
             return NO_LEAP
-        levels, count, expanded, edges = push_levels_step(
-            view.out_begin, view.out_end, view.out_targets, self._frontier, self._count, self._next,
-            self._visited, self._level, self._parent, depth, self._serial_edges, LEAP_EDGES,
-        )  # fmt: skip
-        if levels % 2:
-            self._frontier, self._next = self._next, self._frontier
-        if levels:
-            self._count = count
-            self._unexplored -= edges
-        return Leap(levels, count, expanded, edges)
+        if self._small is None:
+            self._small = SmallLevelsExpander(self._split, self._level, self._parent)
+        leap, found, frontier = self._small.leap_from(self._frontier[: self._count], view, depth)
+        mark_found_step(found, found.size, self._visited, self._fresh)
+        self._frontier[: frontier.size] = frontier
+        self._count = frontier.size
+        self._unexplored -= leap.edges
+        return leap
 
     def _measure(self, view: EdgeView) -> int:
         return int(measure_frontier_step(view.out_begin, view.out_end, self._frontier, self._count, self._starts))

@@ -51,41 +51,6 @@ def push_share_step(t, threads, row_begin, targets, frontier, count, starts, vis
     return size
 
 
-@njit(cache=True)
-def push_levels_step(row_begin, row_end, targets, here, count, there, visited, level, parent, depth, thick, budget):
-    """Many thin levels in one launch: push until a frontier has ``thick`` edges or ``budget`` edges were looked at.
-
-    Invariant  as push_step, level after level; the frontier is in ``here`` after an even number of levels, in
-               ``there`` after an odd one.
-    Races      none, serial.
-    Work       the frontiers' edges.
-
-    Returns (levels done, size of the frontier now, vertices expanded, edges looked at).
-    """
-    levels, expanded, looked, pending = 0, 0, 0, 0
-    for i in range(count):
-        pending += row_end[here[i]] - row_begin[here[i]]
-    while count > 0 and pending < thick and looked < budget:
-        expanded += count
-        looked += pending
-        size, pending = 0, 0
-        for i in range(count):
-            u = here[i]
-            for e in range(row_begin[u], row_end[u]):
-                v = targets[e]
-                if visited[v] == 0:
-                    visited[v] = 1
-                    level[v] = depth + levels + 1
-                    parent[v] = u
-                    there[size] = v
-                    size += 1
-                    pending += row_end[v] - row_begin[v]
-        here, there = there, here
-        count = size
-        levels += 1
-    return levels, count, expanded, looked
-
-
 @njit(cache=True, parallel=True)
 def push_step(row_begin, targets, frontier, count, starts, visited, level, parent, depth, found, sizes):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier.

@@ -130,3 +130,37 @@ def test_garbage_changes_nothing(engine: str, mode: str, pairs: Pairs, directed:
     found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
     prove_or_repair(graph, found, root, k, Trace())
     check(graph, pairs, directed, root, found)
+
+
+def path_then_clique(length: int, clique: int) -> Pairs:
+    """Deep first, then suddenly wide."""
+    members = range(length, length + clique)
+    return [(v, v + 1) for v in range(length)] + [(u, v) for u in members for v in members if u < v]
+
+
+DEEP_GRAPHS = {
+    "path": [(v, v + 1) for v in range(300)],
+    "grid": [(40 * r + c, 40 * r + c + 1) for r in range(40) for c in range(39)]
+    + [(40 * r + c, 40 * r + c + 40) for r in range(39) for c in range(40)],
+    "path then clique": path_then_clique(60, 50),
+}
+
+
+@pytest.mark.parametrize("mode", ["off", "race", "share"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", DEEP_GRAPHS)
+def test_deep_graphs(name: str, engine: str, mode: str) -> None:
+    """Beyond depth 16 the level engine leaps over thin levels; values may come at any moment all the same."""
+    pairs = DEEP_GRAPHS[name]
+    graph = built(pairs, directed=False)
+    k = graph.n // 3
+    core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
+    bfs = ENGINES[engine](CoreSplit(graph, k))
+    for root in (0, graph.n // 2, graph.n - 1):
+        if mode == "off":
+            found = traverse_alone(bfs, root)
+        else:
+            partner = ScriptedPartner(closing_word(core), itertools.cycle([1, 5, 40]))
+            found = traverse_together(bfs, root, mode, partner, Trace())
+        assert prove_or_repair(graph, found, root, k, Trace()) == 0
+        check(graph, pairs, False, root, found)
