@@ -192,7 +192,7 @@ class _Job:
         repaired = self._certify(graph, plan, source, found)
         edges = int(np.diff(graph.out_offsets)[found.level >= 0].sum()) // (1 if graph.directed else 2)
         return Run(
-            source, found.level, found.parent, found.npu, found.steps, found.edges_looked_at,
+            source, found.level.copy(), found.parent.copy(), found.npu, found.steps, found.edges_looked_at,
             t1 - t0, sum(wait["t1"] - wait["t0"] for wait in waits), self.trace.now() - t1, repaired, edges / (t1 - t0),
         )  # fmt: skip
 

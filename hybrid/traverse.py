@@ -73,7 +73,7 @@ class NpuTally:
 
 @dataclass
 class Traversed:
-    """A finished, not yet certified, traversal."""
+    """A finished, not yet certified, traversal; its arrays are the engine's until that starts again."""
 
     level: np.ndarray
     parent: np.ndarray

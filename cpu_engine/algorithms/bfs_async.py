@@ -123,10 +123,9 @@ class AsyncBfs:
         self._rest_bound = 0  # vertices that were passed over may gain again
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        level, parent = self._level.copy(), self._parent.copy()
-        parent[self._root] = -1
-        complete_parents(self._split.graph, level, parent, self._root)
-        return level, parent
+        self._parent[self._root] = -1
+        complete_parents(self._split.graph, self._level, self._parent, self._root)
+        return self._level, self._parent
 
     # --------------------------------------------------------------------------------- the listed set
 

@@ -86,10 +86,9 @@ class LevelBfs:
         self._withheld = self._expanded = False
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        level, parent = self._level.copy(), self._parent.copy()
         if self._merged:
-            complete_parents(self._split.graph, level, parent, self._root)
-        return level, parent
+            complete_parents(self._split.graph, self._level, self._parent, self._root)
+        return self._level, self._parent
 
     def _core_is_open(self) -> bool:
         """Whether a core vertex of this level still waits for the partner to say what its core edges reach."""

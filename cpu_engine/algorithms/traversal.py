@@ -113,7 +113,10 @@ class Traversal(Protocol):
         """The partner is gone: look at core edges as well, from now on and for what was passed over."""
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        """The levels and parents reached; parents are filled in where the run did not keep them."""
+        """The levels and parents reached; parents are filled in where the run did not keep them.
+
+        The arrays are the engine's own, valid until the next ``start``: whoever keeps them copies them.
+        """
 
 
 def complete_parents(graph: Graph, level: np.ndarray, parent: np.ndarray, root: int) -> None:
