@@ -32,6 +32,8 @@ $(BIN)/python:
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -q -c constraints.txt -e .
+	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null \
+	  || echo "note: MindSpore needs libgomp.so.1, which is not here. Fix: apt-get install libgomp1"
 	@touch $@
 
 $(VENV)/.testing: pyproject.toml constraints.txt | $(BIN)/python

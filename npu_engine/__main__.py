@@ -159,10 +159,10 @@ def import_mindspore() -> str:
         import mindspore
     except Exception as error:  # a missing library is an OSError, an unfit numpy an AttributeError, ...
         text = str(error).strip() or type(error).__name__
-        raise MindSporeMissing(
-            f"MindSpore cannot be imported: {text.splitlines()[0]}",
-            f"`{sys.executable} -m pip install 'mindspore==2.10.*' 'numpy<2'`",
-        ) from error
+        fix = f"`{sys.executable} -m pip install 'mindspore==2.10.*' 'numpy<2'`"
+        if "libgomp" in text:
+            fix = "install the OpenMP runtime (Debian: `apt-get install libgomp1`)"
+        raise MindSporeMissing(f"MindSpore cannot be imported: {text.splitlines()[0]}", fix) from error
     return str(mindspore.__version__)
 
 
