@@ -68,6 +68,7 @@ class AutoExpander:
         self._tally = np.zeros((threads, 3), np.int64)  # per thread: left in rest, found, edges looked at
         self._count = self._next_count = self._unexplored = 0
         self._listed = self._next_listed = self._have_rest = False
+        self._stale = False  # whether visited lags behind level
         self._direction = ""  # of this level, once it was expanded
         self._small: SmallLevelsExpander | None = None  # for deep graphs
 
@@ -82,9 +83,13 @@ class AutoExpander:
         self._count, self._next_count, self._unexplored = 1, 0, self._split.graph.m
         self._listed, self._next_listed, self._have_rest, self._direction = True, True, False, ""
         self._sizes.fill(0)
+        self._stale = False
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         # A second expansion keeps the direction: after a push, visited says more than pull may know.
+        if self._stale:  # leaps go by level alone
+            np.not_equal(self._level, -1, out=self._visited.view(np.bool_))
+            self._stale = False
         edges = self._measure(view) if self._listed else 0
         self._direction = self._direction or self._choose(edges)
         if self._direction == "push":
@@ -145,8 +150,8 @@ class AutoExpander:
             return NO_LEAP
         if self._small is None:
             self._small = SmallLevelsExpander(self._split, self._level, self._parent)
-        leap, found, frontier = self._small.leap_from(self._frontier[: self._count], view, depth)
-        mark_found_step(found, found.size, self._visited, self._fresh)
+        leap, frontier = self._small.leap_from(self._frontier[: self._count], view, depth)
+        self._stale = True
         self._frontier[: frontier.size] = frontier
         self._count = frontier.size
         self._unexplored -= leap.edges

@@ -72,11 +72,11 @@ class SmallLevelsExpander:
         found, edges = ran.sum(axis=0)
         return Leap(len(ran), last, int(count + found - last), int(edges))
 
-    def leap_from(self, frontier: np.ndarray, view: EdgeView, depth: int) -> tuple[Leap, np.ndarray, np.ndarray]:
-        """``leap`` for another strategy, from its frontier; besides, all vertices found and the frontier afterwards."""
+    def leap_from(self, frontier: np.ndarray, view: EdgeView, depth: int) -> tuple[Leap, np.ndarray]:
+        """``leap`` for another strategy, from its frontier; and the frontier afterwards."""
         self._queue.restart(frontier)
         leap = self.leap(view, depth)
-        return leap, self._queue.vertices[frontier.size : self._queue.end], self._queue.frontier
+        return leap, self._queue.frontier
 
     def _run(self, view: EdgeView, depth: int, tally: np.ndarray) -> np.ndarray:
         """Run levels up to a change of size, at least one, and at most ``tally`` has room for; the last one's finds

@@ -164,3 +164,16 @@ def test_deep_graphs(name: str, engine: str, mode: str) -> None:
             found = traverse_together(bfs, root, mode, partner, Trace())
         assert prove_or_repair(graph, found, root, k, Trace()) == 0
         check(graph, pairs, False, root, found)
+
+
+def test_values_that_come_between_leaps() -> None:
+    """A wide grid: levels are run many at a time by the team, and then one by one, once a value has been merged."""
+    side = 300
+    pairs = [(side * r + c, side * r + c + 1) for r in range(side) for c in range(side - 1)]
+    pairs += [(side * r + c, side * r + c + side) for r in range(side - 1) for c in range(side)]
+    graph = built(pairs, directed=False)
+    bfs = LevelBfs(CoreSplit(graph, 4))
+    for delay in (18, 19, 20, 22):
+        partner = ScriptedPartner(closing_word([]), itertools.repeat(delay))
+        found = traverse_together(bfs, graph.n - 1, "race", partner, Trace())
+        assert prove_or_repair(graph, found, graph.n - 1, 4, Trace()) == 0
