@@ -1,7 +1,8 @@
 """Asynchronous vertex-centric BFS: active vertices push their distance, improved ones become active again.
 
 Two ways to hold the active set. *Listed*: a worklist, dealt to threads in strides, plus a ring per thread for what it
-activates itself; a step is a quantum of edges, after which leftovers are dealt anew. *Implicit from a bound*: every
+activates itself; a step is a quantum of edges, after which leftovers are dealt anew. Where running ahead would cost
+more than it brings, the nearest go first; where all are equally far on a deep graph, they run on in step. *Implicit from a bound*: every
 reached vertex at ``bound`` or further counts as active; a step relaxes all of distance ``bound`` from the other side
 (pull_bound) and raises the bound. A thick worklist turns implicit, a thin remainder is listed again. Either way a
 smaller value from outside can be merged between any two steps, and there is no barrier that it would have to wait for.
@@ -12,21 +13,32 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from cpu_engine.algorithms.expand_small import SmallLevelsExpander
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, Step, complete_parents
 from cpu_engine.kernels.pull import clear_run_step
 from cpu_engine.kernels.pull_bound import (
+    bring_forward_step,
     collect_from_step,
     list_found_step,
     pull_bound_all_step,
     pull_bound_rest_step,
     survey_work_step,
 )
-from cpu_engine.kernels.relax import adopt_smaller_step, collect_leftover_step, relax_alone_step, relax_quantum_step
+from cpu_engine.kernels.push import measure_frontier_step
+from cpu_engine.kernels.relax import (
+    adopt_smaller_step,
+    collect_leftover_step,
+    relax_alone_step,
+    relax_even_step,
+    relax_quantum_step,
+)
 
 QUANTUM_EDGES = 1 << 17  # per thread and step: about 0.3 ms, the longest that an answer from outside waits
 THIN_QUANTUM_EDGES = 1 << 14
 THIN_EDGES = 4096  # a worklist with fewer edges runs on one thread: waking the others costs more
-PULL_SHARE = 1 / 8  # a worklist with more than this share of all edges is relaxed from the other side
+PULL_SHARE = 1 / 8  # if the nearest in a worklist have more than this share of all edges, they are pulled from
+DEEP = 16  # from this distance on the graph is of the kind with thousands of thin levels
+LEVELS_PER_LEAP = 256  # of these, run at a time: about as long as a quantum
 
 
 class AsyncBfs:
@@ -40,10 +52,11 @@ class AsyncBfs:
         quantum_edges: int = QUANTUM_EDGES,
         thin_edges: int = THIN_EDGES,
         pull_share: float = PULL_SHARE,
+        deep: int = DEEP,
     ) -> None:
         n, threads = split.graph.n, numba.get_num_threads()
         self._split = split
-        self._quantum, self._thin_edges, self._pull_share = quantum_edges, thin_edges, pull_share
+        self._quantum, self._thin_edges, self._pull_share, self._deep = quantum_edges, thin_edges, pull_share, deep
         self._level = np.empty(n, np.int32)
         self._distance = self._level.view(np.uint32)
         self._parent = np.empty(n, np.int32)
@@ -54,24 +67,29 @@ class AsyncBfs:
         self._left = np.zeros((threads, 3), np.int64)
         self._tally = np.zeros((threads, 3), np.int64)
         self._rest = np.empty((threads, n), np.int32)
+        self._starts = np.empty(n + 1, np.int64)
+        self._sizes = np.zeros(threads, np.int64)
         self._root = self._count = 0
         self._bound: int | None = None  # of the implicit active set; None while it is listed
         self._rest_bound = 0  # _rest lists every vertex further than this; 0: nothing is listed yet
         self._furthest = 0  # no vertex that was active when the set turned implicit, or came from outside, is further
         self._found = 0
+        self._doubtful = False  # whether a parent may have been overtaken by a better value, or came without
         self._edges = split.all_edges
+        self._in_step: SmallLevelsExpander | None = None  # for deep graphs
 
     def start(self, root: int, *, withhold_core: bool) -> None:
         clear_run_step(self._level, self._parent, self._active, self._active)
         self._root = root
         self._edges = self._split.outside_core if withhold_core else self._split.all_edges
-        self._count, self._bound, self._rest_bound = 0, None, 0
+        self._count, self._bound, self._rest_bound, self._doubtful = 0, None, 0, False
         self._activate(np.array([root], np.int32), np.array([0], np.uint32))
 
     def resume(self, level: np.ndarray, root: int) -> None:
         """Begin from levels that are true path lengths (not necessarily shortest), every reached vertex active."""
         self.start(root, withhold_core=False)
         reached = np.flatnonzero(level > 0).astype(np.int32)
+        self._doubtful = True
         self._activate(reached, level[reached].view(np.uint32))
 
     def settle(self) -> None:
@@ -83,15 +101,21 @@ class AsyncBfs:
     def step(self) -> Step:
         if self._bound is not None:
             return self._pull(self._bound, self._found)
-        view = self._edges
-        edges, nearest, furthest = survey_work_step(
-            view.out_begin, view.out_end, self._distance, self._work, self._count
+        view, thick = self._edges, self._pull_share * self._split.graph.m
+        edges, near_edges, nearest, furthest = (
+            int(figure)
+            for figure in survey_work_step(view.out_begin, view.out_end, self._distance, self._work, self._count)
         )
-        if edges > self._pull_share * self._split.graph.m:
+        if near_edges > thick:
             listed, self._count = self._count, 0
             self._active[self._work[:listed]] = 0
-            self._furthest = int(furthest)
-            return self._pull(int(nearest), listed)
+            self._furthest = furthest
+            return self._pull(nearest, listed)
+        deep = nearest >= self._deep
+        if deep and nearest == furthest:
+            return self._leap(nearest)
+        if edges > thick or (deep and nearest + 1 == furthest):
+            return self._relax_nearest(nearest, furthest)
         return self._relax_alone() if edges < self._thin_edges else self._relax()
 
     def core_values(self) -> np.ndarray:
@@ -101,6 +125,7 @@ class AsyncBfs:
         theirs = closed.view(np.uint32)
         better = np.flatnonzero(theirs < self._distance[: theirs.size]).astype(np.int32)
         values = theirs[better]
+        self._doubtful = self._doubtful or better.size > 0
         if self._bound is not None and better.size:
             if values.min() < self._bound:
                 self._list_from(self._bound)
@@ -123,8 +148,10 @@ class AsyncBfs:
         self._rest_bound = 0  # vertices that were passed over may gain again
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        self._parent[self._root] = -1
-        complete_parents(self._split.graph, self._level, self._parent, self._root)
+        if self._doubtful:
+            self._parent[self._root] = -1
+            complete_parents(self._split.graph, self._level, self._parent, self._root)
+        self._parent[self._root] = self._root
         return self._level, self._parent
 
     # --------------------------------------------------------------------------------- the listed set
@@ -135,9 +162,10 @@ class AsyncBfs:
     def _relax(self) -> Step:
         view = self._edges
         relax_quantum_step(
-            view.out_begin, view.out_end, view.out_targets, self._distance, self._active,
+            view.out_begin, view.out_end, view.out_targets, self._distance, self._parent, self._active,
             self._work, self._count, self._rings, self._left, self._quantum, self._tally,
         )  # fmt: skip
+        self._doubtful = True
         self._collect_leftover(self._rings, self._left)
         edges, taken, _ = self._tally.sum(axis=0)
         return Step("async", -1, int(taken), int(edges))
@@ -145,11 +173,44 @@ class AsyncBfs:
     def _relax_alone(self) -> Step:
         view = self._edges
         *left, edges, taken = relax_alone_step(
-            view.out_begin, view.out_end, view.out_targets, self._distance, self._active,
+            view.out_begin, view.out_end, view.out_targets, self._distance, self._parent, self._active,
             self._work, self._count, self._rings[0], min(self._quantum, THIN_QUANTUM_EDGES),
         )  # fmt: skip
         self._collect_leftover(self._rings[:1], np.array([left]))
         return Step("async", -1, int(taken), int(edges))
+
+    def _relax_nearest(self, nearest: int, furthest: int) -> Step:
+        """Relax those at ``nearest`` only: what is further would mostly be relaxed again."""
+        view, graph = self._edges, self._split.graph
+        near = bring_forward_step(self._distance, self._work, self._count, nearest)
+        starts = self._starts[: near + 1]
+        edges = measure_frontier_step(view.out_begin, view.out_end, self._work, near, starts)
+        relax_even_step(
+            view.out_begin, view.out_targets, self._distance, self._parent, np.uint32(nearest + 1),
+            self._work, starts, self._rings, self._sizes,
+        )  # fmt: skip
+        waiting = self._count - near + int(self._sizes.sum())
+        if furthest <= nearest + 1 and waiting * graph.m > self._pull_share * graph.m * graph.n:
+            self._active.fill(0)  # so many that their edges need no counting, and all are equally far
+            self._count, self._bound, self._furthest, self._found = 0, nearest + 1, nearest + 1, waiting
+        else:
+            self._active[self._work[:near]] = 0
+            self._work[: self._count - near] = self._work[near : self._count]
+            self._count = list_found_step(self._rings, self._sizes, self._active, self._work, self._count - near)
+        return Step("async", -1, near, int(edges))
+
+    def _leap(self, distance: int) -> Step:
+        """Everything that waits is equally far: run on in step, which relaxes nothing twice and needs no atomics."""
+        if self._in_step is None:
+            self._in_step = SmallLevelsExpander(
+                self._split, self._level, self._parent, levels_per_launch=LEVELS_PER_LEAP
+            )
+        waiting = self._work[: self._count]
+        self._active[waiting] = 0
+        leap, frontier = self._in_step.leap_from(waiting, self._edges, distance)
+        sizes = np.array([frontier.size])
+        self._count = list_found_step(frontier.reshape(1, -1), sizes, self._active, self._work, 0)
+        return Step("async", distance, leap.expanded, leap.edges)
 
     def _collect_leftover(self, rings: np.ndarray, left: np.ndarray) -> None:
         self._count = collect_leftover_step(self._work, self._count, rings, left, self._spare)
@@ -174,7 +235,7 @@ class AsyncBfs:
         elif few:
             self._bound = None
             if found:
-                self._count = list_found_step(self._rings, self._tally, self._active, self._work)
+                self._count = list_found_step(self._rings, self._tally[:, 1], self._active, self._work, 0)
         return Step("pull", bound, frontier, edges)
 
     def _list_from(self, bound: int) -> None:

@@ -36,7 +36,7 @@ class SmallLevelsExpander:
         levels_per_launch: int = LEVELS_PER_LAUNCH,
     ) -> None:
         threads = threads or numba.get_num_threads()
-        self._level, self._parent = level, parent
+        self._level, self._parent, self._distance = level, parent, level.view(np.uint32)
         # Room for a vertex to be listed once per thread. Pages that are never touched cost nothing.
         self._queue = LevelQueue(level.size * threads)
         self._lists = np.empty((threads, level.size), np.int32)
@@ -83,7 +83,7 @@ class SmallLevelsExpander:
         are behind the queue's tail, which moves. Returns, per level, vertices found and edges looked at."""
         queue = self._queue
         rows = (view.out_begin, view.out_end, view.out_targets)
-        state = (queue.vertices, queue.begin, queue.end, int(queue.tail[0]), self._level, self._parent, depth)
+        state = (queue.vertices, queue.begin, queue.end, int(queue.tail[0]), self._distance, self._parent, depth)
         levels = run_tiny_levels_step(*rows, *state, self._tiny_vertices, self._tiny_edges, tally)
         if levels:
             queue.tail[0] += tally[:levels, 0, 0].sum()

@@ -9,6 +9,7 @@ Nobody writes to the arrays: they are shared, and may be a file's pages.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,12 @@ class Graph:
             fix=f"name a vertex of the graph, for example {near[0]}",
         )
 
+    @cached_property
+    def user_id_of(self) -> np.ndarray:
+        """The user's id of each internal vertex, in the narrowest type that holds all: made once, read per result."""
+        ids = self.user_ids[self.user_position]
+        return ids.astype(np.int32) if ids.size and ids.min() >= 0 and ids.max() < 2**31 else ids
+
     def to_user_levels(self, level: np.ndarray) -> np.ndarray:
         """Levels aligned with ``user_ids``, int32; -1 = not reached, as every isolated vertex is."""
         result = np.empty(self.user_ids.size, np.int32)
@@ -108,6 +115,8 @@ class Graph:
 
     def to_user_parents(self, parent: np.ndarray) -> np.ndarray:
         """Parents as user ids aligned with ``user_ids``, int64; -1 = none."""
+        if self.n == 0:  # nobody to look at
+            return np.full(self.user_ids.size, -1, np.int64)
         result = np.empty(self.user_ids.size, np.int64)
-        restore_parents_step(self.internal_of_position, self.user_position, self.user_ids, parent, result)
+        restore_parents_step(self.internal_of_position, self.user_id_of, parent, result)
         return result

@@ -13,42 +13,75 @@ BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round r
 
 
 @njit(cache=True)
-def find_at_bound(best_in, hanging_start, row_begin, row_end, sources, distance, v, bound):
-    """The first in-neighbour of v at ``bound``, best first, and how many were looked at; -1 if there is none."""
-    if distance[best_in[v]] == bound:
-        return np.int64(best_in[v]), 1
-    if v < hanging_start:
-        row = sources[row_begin[v] + 1 : row_end[v]]
-        for i in range(row.size):
-            if distance[row[i]] == bound:
-                return np.int64(row[i]), i + 2
-        return np.int64(-1), row.size + 1
-    return np.int64(-1), 1
+def is_below(a, b):
+    """1 if a < b, else 0, for uint32: the sign of the difference, since a comparison may become a branch."""
+    return ((np.int64(a) - np.int64(b)) >> 63) & 1
+
+
+@njit(cache=True)
+def pull_bound_best_block(first, best_in, here, distance, parent, bound, hits, rest, left):
+    """Relax the block's vertices whose best in-neighbour is at ``bound``; list those who could still gain.
+
+    ``best_in``, ``here`` and ``parent`` are the block's own part, which begins at vertex ``first``; there is no branch
+    (see pull.pull_best_block).
+    """
+    level, reach = here.view(np.int32), np.uint32(bound + np.uint32(1))
+    found = 0
+    for i in range(here.size):
+        could_gain = is_below(reach, here[i])
+        hit = could_gain & is_below(distance[best_in[i]], reach)
+        hits[i] = hit
+        found += hit
+        rest[left] = first + i
+        left += np.uint64(could_gain ^ hit)
+    for i in range(here.size):
+        hit = np.int32(hits[i])
+        level[i] += hit * (np.int32(reach) - level[i])
+        parent[i] += hit * (np.int32(best_in[i]) - parent[i])
+    return left, found
+
+
+@njit(cache=True)
+def find_after_best(row_begin, row_end, sources, distance, v, bound):
+    """The first in-neighbour of v at ``bound`` after the best one, and how many were looked at; -1 if there is none."""
+    row = sources[row_begin[v] + 1 : row_end[v]]
+    for i in range(row.size):
+        if distance[row[i]] == bound:
+            return np.int64(row[i]), i + 1
+    return np.int64(-1), row.size
 
 
 @njit(cache=True)
 def pull_bound_all_share_step(
     t, threads, best_in, hanging_start, row_begin, row_end, sources, distance, parent, bound, rest, tally
 ):
-    """Thread t's blocks of pull_bound_all_step.
+    """Thread t's blocks of pull_bound_all_step: best in-neighbours first, then the rows of those who are left.
 
     Invariant, races, work: see there.
     """
-    reach = np.uint32(bound + np.uint32(1))
-    left, found, looked = 0, 0, 0
-    for block in range(t * BLOCK, distance.size, threads * BLOCK):
-        for v in range(block, min(block + BLOCK, distance.size)):
-            if distance[v] <= reach:
-                continue
-            u, more = find_at_bound(best_in, hanging_start, row_begin, row_end, sources, distance, v, bound)
+    n, reach = distance.size, np.uint32(bound + np.uint32(1))
+    hits = np.empty(BLOCK, np.uint8)
+    candidates, found = np.uint64(0), 0
+    for first in range(t * BLOCK, n, threads * BLOCK):
+        part = slice(first, min(first + BLOCK, n))
+        candidates, news = pull_bound_best_block(
+            first, best_in[part], distance[part], distance, parent[part], bound, hits, rest, candidates
+        )
+        found += news
+    left, looked = 0, np.int64(candidates) + found
+    for i in range(candidates):
+        v = rest[i]
+        u = np.int64(-1)
+        if v < hanging_start:
+            u, more = find_after_best(row_begin, row_end, sources, distance, v, bound)
             looked += more
-            if u >= 0:
-                distance[v] = reach
-                parent[v] = u
-                found += 1
-            else:
-                rest[left] = v
-                left += 1
+        if u >= 0:
+            distance[v] = reach
+            parent[v] = u
+            found += 1
+        else:
+            rest[left] = v
+            left += 1
     tally[0], tally[1], tally[2] = left, found, looked
 
 
@@ -87,8 +120,14 @@ def pull_bound_rest_step(
             v = rest[t, i]
             if distance[v] <= reach:
                 continue
-            u, more = find_at_bound(best_in, hanging_start, row_begin, row_end, sources, distance, v, bound)
-            looked += more
+            best = best_in[v]
+            u = np.int64(-1)
+            looked += 1
+            if distance[best] == bound:
+                u = np.int64(best)
+            elif v < hanging_start:
+                u, more = find_after_best(row_begin, row_end, sources, distance, v, bound)
+                looked += more
             if u >= 0:
                 distance[v] = reach
                 parent[v] = u
@@ -116,30 +155,51 @@ def collect_from_step(distance, bound, active, work):
 
 
 @njit(cache=True)
-def list_found_step(found, tally, active, work):
-    """Make the finds of pull_bound_rest_step active; return how many.
+def list_found_step(found, sizes, active, work, count):
+    """Make the threads' finds active, each once however often it is named; return the new length of ``work``.
 
     Invariant  active[v] == 1 iff v is listed.   Races  none, serial.   Work  O(finds).
     """
-    count = 0
     for t in range(found.shape[0]):
-        for i in range(tally[t, 1]):
-            active[found[t, i]] = 1
-            work[count] = found[t, i]
-            count += 1
+        for i in range(sizes[t]):
+            v = found[t, i]
+            if active[v] == 0:
+                active[v] = 1
+                work[count] = v
+                count += 1
     return count
 
 
 @njit(cache=True)
 def survey_work_step(row_begin, row_end, distance, work, count):
-    """The waiting vertices' edges, and the smallest and largest distance among them.
+    """The waiting vertices' edges, those of the nearest ones, and the smallest and largest distance among them.
 
     Invariant  none changed.   Races  none, serial.   Work  O(count).
     """
-    edges, nearest, furthest = 0, np.uint32(0xFFFFFFFF), np.uint32(0)
+    edges, near_edges, nearest, furthest = 0, 0, np.uint32(0xFFFFFFFF), np.uint32(0)
     for i in range(count):
         u = work[i]
-        edges += row_end[u] - row_begin[u]
-        nearest = min(nearest, distance[u])
-        furthest = max(furthest, distance[u])
-    return edges, nearest, furthest
+        here, size = distance[u], row_end[u] - row_begin[u]
+        if here < nearest:
+            nearest, near_edges = here, 0
+        if here == nearest:
+            near_edges += size
+        edges += size
+        furthest = max(furthest, here)
+    return edges, near_edges, nearest, furthest
+
+
+@njit(cache=True)
+def bring_forward_step(distance, work, count, nearest):
+    """Reorder ``work`` so that the vertices at ``nearest`` come first; return how many they are.
+
+    Invariant  the same vertices are listed.   Races  none, serial.   Work  O(count).
+    """
+    front = 0
+    for i in range(count):
+        u = work[i]
+        if distance[u] == nearest:
+            work[i] = work[front]
+            work[front] = u
+            front += 1
+    return front

@@ -18,13 +18,15 @@ def restore_levels_step(internal_of_position, level, user_level):
 
 
 @njit(cache=True, parallel=True)
-def restore_parents_step(internal_of_position, user_position, user_ids, parent, user_parent):
+def restore_parents_step(internal_of_position, user_id_of, parent, user_parent):
     """user_parent[p] = the user's id of the parent of the vertex at position p, -1 where it has none.
 
     Invariant  parent[v] is an internal id or -1.   Races  none: element by element.
-    Work       three gathers per vertex, the last two mostly at hubs and so in cache; writes are sequential.
+    Work       three gathers per vertex, the last mostly at hubs and so in cache; writes are sequential. Every look
+               happens, at vertex 0 where there is none to look at: without branches the loop is vectorised.
     """
     for p in prange(user_parent.size):
         v = internal_of_position[p]
-        u = parent[v] if v >= 0 else -1
-        user_parent[p] = user_ids[user_position[u]] if u >= 0 else -1
+        u = parent[max(v, 0)] if v >= 0 else -1
+        user_id = user_id_of[max(u, 0)]
+        user_parent[p] = user_id if u >= 0 else -1

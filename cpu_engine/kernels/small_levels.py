@@ -3,7 +3,8 @@
 On a graph of high diameter a level takes less time than its launch (Hwu, Kirk, El Hajj, ch. 15.7); here thousands of
 levels share one. The frontier is queue[begin:end], and queue[end:tail] is what is known of the next level already. Of
 the i-th level run, ``tally[i]`` tells per thread the vertices found and the edges looked at; one alone is thread 0.
-Encoding invariant: ``level[v]`` is -1 iff v is unvisited.
+``distance`` is the level array seen as uint32, so that "not reached" (-1) is the largest value; a vertex that has a
+distance but could have a shorter one is found like one that has none.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ LISTS_AHEAD = 12
 
 
 @njit(cache=True)
-def push_stretch(row_begin, row_end, targets, vertices, first, last, level, parent, depth, mine, size):
-    """Append the unvisited neighbours of vertices[first:last] to ``mine``; return its size, and edges looked at."""
-    looked = 0
+def push_stretch(row_begin, row_end, targets, vertices, first, last, distance, parent, depth, mine, size):
+    """Append the neighbours of vertices[first:last] that gain by it to ``mine``; return its size, and edges looked at."""
+    looked, reach = 0, np.uint32(depth + 1)
     for i in range(first, last):
         if i + ROWS_AHEAD < last:  # neighbours in a frontier are far apart in memory, and the chain of reads is long
             ask_for_line(row_begin, vertices[i + ROWS_AHEAD])
@@ -30,8 +31,8 @@ def push_stretch(row_begin, row_end, targets, vertices, first, last, level, pare
         looked += row_end[u] - row_begin[u]
         for e in range(row_begin[u], row_end[u]):
             v = targets[e]
-            if level[v] == -1:
-                level[v] = depth + 1
+            if reach < distance[v]:
+                distance[v] = reach
                 parent[v] = u
                 mine[size] = v
                 size += 1
@@ -40,7 +41,7 @@ def push_stretch(row_begin, row_end, targets, vertices, first, last, level, pare
 
 @njit(cache=True)
 def run_tiny_levels_step(
-    row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, max_vertices, max_edges, tally
+    row_begin, row_end, targets, queue, begin, end, tail, distance, parent, depth, max_vertices, max_edges, tally
 ):
     """Expand level after level, alone, up to one with more than ``max_vertices`` or ``max_edges``; return how many.
 
@@ -57,7 +58,7 @@ def run_tiny_levels_step(
             break
         before = tail
         tail, looked = push_stretch(
-            row_begin, row_end, targets, queue, begin, end, level, parent, depth + levels, queue, tail
+            row_begin, row_end, targets, queue, begin, end, distance, parent, depth + levels, queue, tail
         )
         tally[levels, 0, 0], tally[levels, 0, 1] = tail - before, looked
         begin, end = end, tail
@@ -67,7 +68,7 @@ def run_tiny_levels_step(
 
 @njit(cache=True)
 def run_levels_share_step(
-    me, size, gate, row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, min_vertices, lists,
+    me, size, gate, row_begin, row_end, targets, queue, begin, end, tail, distance, parent, depth, min_vertices, lists,
     tally
 ):  # fmt: skip
     """Member ``me``'s part of run_team_levels_step; return how many levels there were.
@@ -77,7 +78,7 @@ def run_levels_share_step(
     count = end - begin
     held, looked = push_stretch(
         row_begin, row_end, targets, queue, begin + count * me // size, begin + count * (me + 1) // size,
-        level, parent, depth, lists[me], 0,
+        distance, parent, depth, lists[me], 0,
     )  # fmt: skip
     tally[0, me, 0], tally[0, me, 1] = held, looked
     meet_team(gate, size, 1)
@@ -92,7 +93,7 @@ def run_levels_share_step(
             last = min(max(count * (me + 1) // size - at, 0), part)
             held, more = push_stretch(
                 row_begin, row_end, targets, lists[owner], marks[owner] + first, marks[owner] + last,
-                level, parent, depth + levels, lists[me], held,
+                distance, parent, depth + levels, lists[me], held,
             )  # fmt: skip
             looked += more
             at += part
@@ -110,14 +111,14 @@ def run_levels_share_step(
 
 @njit(cache=True, parallel=True)
 def run_team_levels_step(
-    team, wanted, patience, row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth, min_vertices,
+    team, wanted, patience, row_begin, row_end, targets, queue, begin, end, tail, distance, parent, depth, min_vertices,
     lists, tally
 ):  # fmt: skip
     """Expand level after level, together, up to one with fewer than ``min_vertices``, at least one; return how many.
 
     Invariant  ``team`` and ``tally`` are 0 before. A level is what the members have added to their lists since the last
                meeting, in order of members; the last one found is copied behind the queue's tail.
-    Races      two members may both find v unvisited: both write the same level and either's parent is right, so no
+    Races      two members may both find that v gains: both write the same level and either's parent is right, so no
                atomics; v may then be listed twice, once per member. Nobody looks at a level before all have met at the
                end of the one before. Member t alone writes lists[t] and tally[:, t].
     Work       the levels' edges, dealt by vertex in equal stretches, so that a member mostly goes on from its own
@@ -129,7 +130,7 @@ def run_team_levels_step(
         run = 0
         if me >= 0:
             run = run_levels_share_step(
-                me, size, team[1], row_begin, row_end, targets, queue, begin, end, tail, level, parent, depth,
+                me, size, team[1], row_begin, row_end, targets, queue, begin, end, tail, distance, parent, depth,
                 min_vertices, lists, tally,
             )  # fmt: skip
         levels = max(levels, run)

@@ -34,6 +34,8 @@ ENGINES = {
     "async": lambda split: AsyncBfs(split, quantum_edges=3),
     "async-shared": lambda split: AsyncBfs(split, quantum_edges=3, thin_edges=0, pull_share=1.0),
     "async-pulling": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=0.0),
+    "async-nearest": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=0.3),
+    "async-leaping": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=1.0, deep=0),
     "level": LevelBfs,
     "level-parallel": parallel_level,
 }
