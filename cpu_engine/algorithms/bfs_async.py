@@ -1,8 +1,9 @@
 """Asynchronous vertex-centric BFS: active vertices push their distance, improved ones become active again.
 
 Two ways to hold the active set. *Listed*: a worklist, dealt to threads in strides, plus a ring per thread for what it
-activates itself; a step is a quantum of edges, after which leftovers are dealt anew. Where running ahead would cost
-more than it brings, the nearest go first; where all are equally far on a deep graph, they run on in step. *Implicit from a bound*: every
+activates itself; a step is a quantum of edges, after which leftovers are dealt anew. That is for active vertices of
+many distances; where there are two, the nearer go first, and where there is one on a deep graph, they run on in step:
+nothing is then relaxed twice. *Implicit from a bound*: every
 reached vertex at ``bound`` or further counts as active; a step relaxes all of distance ``bound`` from the other side
 (pull_bound) and raises the bound. A thick worklist turns implicit, a thin remainder is listed again. Either way a
 smaller value from outside can be merged between any two steps, and there is no barrier that it would have to wait for.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from cpu_engine.algorithms.expand_small import SmallLevelsExpander
+from cpu_engine.algorithms.expand_small import TINY_EDGES, SmallLevelsExpander
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, Step, complete_parents
 from cpu_engine.kernels.pull import clear_run_step
 from cpu_engine.kernels.pull_bound import (
@@ -37,8 +38,9 @@ QUANTUM_EDGES = 1 << 17  # per thread and step: about 0.3 ms, the longest that a
 THIN_QUANTUM_EDGES = 1 << 14
 THIN_EDGES = 4096  # a worklist with fewer edges runs on one thread: waking the others costs more
 PULL_SHARE = 1 / 8  # if the nearest in a worklist have more than this share of all edges, they are pulled from
+SPREAD = 1  # a worklist whose distances differ by no more than this is relaxed nearest first
 DEEP = 16  # from this distance on the graph is of the kind with thousands of thin levels
-LEVELS_PER_LEAP = 256  # of these, run at a time: about as long as a quantum
+LEVELS_PER_LEAP = 512  # of these, run at a time
 
 
 class AsyncBfs:
@@ -53,10 +55,12 @@ class AsyncBfs:
         thin_edges: int = THIN_EDGES,
         pull_share: float = PULL_SHARE,
         deep: int = DEEP,
+        spread: int = SPREAD,
     ) -> None:
         n, threads = split.graph.n, numba.get_num_threads()
         self._split = split
-        self._quantum, self._thin_edges, self._pull_share, self._deep = quantum_edges, thin_edges, pull_share, deep
+        self._quantum, self._thin_edges, self._pull_share = quantum_edges, thin_edges, pull_share
+        self._deep, self._spread = deep, spread
         self._level = np.empty(n, np.int32)
         self._distance = self._level.view(np.uint32)
         self._parent = np.empty(n, np.int32)
@@ -69,7 +73,8 @@ class AsyncBfs:
         self._rest = np.empty((threads, n), np.int32)
         self._starts = np.empty(n + 1, np.int64)
         self._sizes = np.zeros(threads, np.int64)
-        self._root = self._count = 0
+        self._root: int | None = None
+        self._count = 0
         self._bound: int | None = None  # of the implicit active set; None while it is listed
         self._rest_bound = 0  # _rest lists every vertex further than this; 0: nothing is listed yet
         self._furthest = 0  # no vertex that was active when the set turned implicit, or came from outside, is further
@@ -78,12 +83,14 @@ class AsyncBfs:
         self._edges = split.all_edges
         self._in_step: SmallLevelsExpander | None = None  # for deep graphs
 
-    def start(self, root: int, *, withhold_core: bool) -> None:
+    def start(self, root: int | None, *, withhold_core: bool) -> None:
+        """Begin at ``root``; with None nobody has a level yet, and ``notice`` brings the first."""
         clear_run_step(self._level, self._parent, self._active, self._active)
         self._root = root
         self._edges = self._split.outside_core if withhold_core else self._split.all_edges
         self._count, self._bound, self._rest_bound, self._doubtful = 0, None, 0, False
-        self._activate(np.array([root], np.int32), np.array([0], np.uint32))
+        if root is not None:
+            self._activate(np.array([root], np.int32), np.array([0], np.uint32))
 
     def resume(self, level: np.ndarray, root: int) -> None:
         """Begin from levels that are true path lengths (not necessarily shortest), every reached vertex active."""
@@ -111,12 +118,14 @@ class AsyncBfs:
             self._active[self._work[:listed]] = 0
             self._furthest = furthest
             return self._pull(nearest, listed)
-        deep = nearest >= self._deep
-        if deep and nearest == furthest:
+        deep, in_order = nearest >= self._deep, furthest - nearest <= self._spread
+        if in_order and nearest == furthest and (deep or edges <= TINY_EDGES):
             return self._leap(nearest)
-        if edges > thick or (deep and nearest + 1 == furthest):
+        if edges > thick or (in_order and (deep or edges >= self._thin_edges)):
             return self._relax_nearest(nearest, furthest)
-        return self._relax_alone() if edges < self._thin_edges else self._relax()
+        if edges < self._thin_edges:
+            return self._relax_alone(min(self._quantum, THIN_QUANTUM_EDGES))
+        return self._relax_alone(self._quantum) if self._rings.shape[0] == 1 else self._relax()
 
     def core_values(self) -> np.ndarray:
         return self._level[: self._split.core_size].copy()
@@ -124,34 +133,47 @@ class AsyncBfs:
     def adopt(self, closed: np.ndarray) -> Adoption:
         theirs = closed.view(np.uint32)
         better = np.flatnonzero(theirs < self._distance[: theirs.size]).astype(np.int32)
-        values = theirs[better]
-        self._doubtful = self._doubtful or better.size > 0
-        if self._bound is not None and better.size:
-            if values.min() < self._bound:
-                self._list_from(self._bound)
-            else:
-                self._distance[better] = values
-                self._furthest = max(self._furthest, int(values.max()))
-        if self._bound is None:
-            self._activate(better, values)
+        self._distance[better] = theirs[better]
+        self.notice(better)
         return Adoption(adopted=better.size, rejected=0)
+
+    @property
+    def distance(self) -> np.ndarray:
+        """The levels as uint32, -1 being the largest; whoever lowers one from outside says so by ``notice``."""
+        return self._distance
+
+    def notice(self, vertices: np.ndarray) -> None:
+        """The distances of these were lowered from outside."""
+        if vertices.size == 0:
+            return
+        self._doubtful = True
+        if self._bound is not None:
+            values = self._distance[vertices]
+            if values.min() >= self._bound:  # they are in the implicit set already
+                self._furthest = max(self._furthest, int(values.max()))
+                return
+            self._list_from(self._bound)
+        sizes = np.array([vertices.size])
+        self._count = list_found_step(vertices.reshape(1, -1), sizes, self._active, self._work, self._count)
 
     def take_core_back(self) -> None:
         if self._bound is not None:
             self._list_from(self._bound)
         self._edges = self._split.all_edges
-        known = np.flatnonzero(self._level[: self._split.core_size] >= 0).astype(np.int32)
-        waiting = known[self._active[known] == 0]
-        self._active[waiting] = 1
-        self._work[self._count : self._count + waiting.size] = waiting
-        self._count += waiting.size
+        core = self._split.core_vertices
+        self.notice(core[self._level[core] >= 0])
         self._rest_bound = 0  # vertices that were passed over may gain again
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self._root is not None
         if self._doubtful:
             self._parent[self._root] = -1
             complete_parents(self._split.graph, self._level, self._parent, self._root)
         self._parent[self._root] = self._root
+        return self._level, self._parent
+
+    def unfinished(self) -> tuple[np.ndarray, np.ndarray]:
+        """Levels, and parents as far as the run kept them: some may be missing or overtaken."""
         return self._level, self._parent
 
     # --------------------------------------------------------------------------------- the listed set
@@ -170,11 +192,11 @@ class AsyncBfs:
         edges, taken, _ = self._tally.sum(axis=0)
         return Step("async", -1, int(taken), int(edges))
 
-    def _relax_alone(self) -> Step:
+    def _relax_alone(self, quantum: int) -> Step:
         view = self._edges
         *left, edges, taken = relax_alone_step(
             view.out_begin, view.out_end, view.out_targets, self._distance, self._parent, self._active,
-            self._work, self._count, self._rings[0], min(self._quantum, THIN_QUANTUM_EDGES),
+            self._work, self._count, self._rings[0], quantum,
         )  # fmt: skip
         self._collect_leftover(self._rings[:1], np.array([left]))
         return Step("async", -1, int(taken), int(edges))

@@ -72,15 +72,16 @@ class AutoExpander:
         self._direction = ""  # of this level, once it was expanded
         self._small: SmallLevelsExpander | None = None  # for deep graphs
 
-    def start(self, root: int) -> None:
+    def start(self, root: int | None) -> None:
         if self._alone:
             for array, value in ((self._level, -1), (self._parent, -1), (self._visited, 0), (self._fresh, 0)):
                 array.fill(value)
         else:
             clear_run_step(self._level, self._parent, self._visited, self._fresh)
-        self._level[root], self._parent[root], self._visited[root] = 0, root, 1
-        self._frontier[0] = root
-        self._count, self._next_count, self._unexplored = 1, 0, self._split.graph.m
+        if root is not None:
+            self._level[root], self._parent[root], self._visited[root] = 0, root, 1
+            self._frontier[0] = root
+        self._count, self._next_count, self._unexplored = int(root is not None), 0, self._split.graph.m
         self._listed, self._next_listed, self._have_rest, self._direction = True, True, False, ""
         self._sizes.fill(0)
         self._stale = False
@@ -117,6 +118,24 @@ class AutoExpander:
             self._count = collect_level_step(self._level, depth, self._frontier)
             self._listed = True
         return self._count
+
+    @property
+    def visited(self) -> np.ndarray:
+        """Who has a level; whoever gives one from outside marks it here, and says so by ``advance`` or ``admit``."""
+        return self._visited
+
+    def finds(self) -> np.ndarray | None:
+        """What this level's expansion found, if it was listed."""
+        if not self._next_listed:
+            return None
+        self._gather()
+        return self._next[: self._next_count]
+
+    def admit(self, unlisted: int) -> None:
+        """So many vertices of the next level were marked from outside, and nobody listed them."""
+        self._next_count += int(self._sizes.sum()) + unlisted
+        self._sizes.fill(0)
+        self._next_listed = False
 
     def _surely_thick(self, count: int) -> bool:
         """Whether the next level is pulled whatever its frontier's edges are: then nobody needs the list."""

@@ -65,6 +65,7 @@ class CoreSplit:
             )
         self.graph = graph
         self.core_size = core_size
+        self.core_vertices = np.arange(core_size, dtype=np.int32)
         self.all_edges = self._view(graph.out_offsets[:-1], graph.in_offsets[:-1], graph.best_in)
         self.outside_core = self.all_edges
         if core_size:

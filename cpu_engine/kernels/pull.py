@@ -53,7 +53,7 @@ def pull_best_share_step(t, threads, best_in, visited, fresh, level, parent, dep
 
     Invariant, races: see pull_all_step.   Work  two looks per vertex.
     """
-    n = visited.size
+    n = best_in.size
     left, found = np.uint64(0), 0
     for first in range(t * BLOCK, n, threads * BLOCK):
         part = slice(first, min(first + BLOCK, n))
@@ -102,7 +102,7 @@ def pull_all_step(
     Races      thread t writes only its own blocks' vertices; visited is only read.
     Work       one look per unvisited vertex in the good case, its whole in-list in the bad one.
 
-    ``tally[t]`` = (left over, found, edges looked at).
+    ``tally[t]`` = (left over, found, edges looked at). Vertices beyond the end of ``best_in`` have no in-edges.
     """
     threads = rest.shape[0]
     for t in prange(threads):

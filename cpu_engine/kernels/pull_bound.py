@@ -59,7 +59,7 @@ def pull_bound_all_share_step(
 
     Invariant, races, work: see there.
     """
-    n, reach = distance.size, np.uint32(bound + np.uint32(1))
+    n, reach = best_in.size, np.uint32(bound + np.uint32(1))
     hits = np.empty(BLOCK, np.uint8)
     candidates, found = np.uint64(0), 0
     for first in range(t * BLOCK, n, threads * BLOCK):

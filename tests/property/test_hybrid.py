@@ -32,7 +32,8 @@ def parallel_level(split: CoreSplit) -> LevelBfs:
 
 ENGINES = {
     "async": lambda split: AsyncBfs(split, quantum_edges=3),
-    "async-shared": lambda split: AsyncBfs(split, quantum_edges=3, thin_edges=0, pull_share=1.0),
+    "async-free": lambda split: AsyncBfs(split, quantum_edges=3, spread=-1),
+    "async-shared": lambda split: AsyncBfs(split, quantum_edges=3, thin_edges=0, pull_share=1.0, spread=-1),
     "async-pulling": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=0.0),
     "async-nearest": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=0.3),
     "async-leaping": lambda split: AsyncBfs(split, quantum_edges=3, pull_share=1.0, deep=0),
