@@ -10,12 +10,16 @@ import json
 from mpi4py import MPI
 
 
+def library_name() -> str:
+    """Which MPI mpi4py uses, in a few words."""
+    return MPI.Get_library_version().split(",")[0].split("\n")[0].strip()
+
+
 def main() -> None:
     comm = MPI.COMM_WORLD
     total = comm.allreduce(comm.rank)
     if comm.rank == 0:
-        library = MPI.Get_library_version().split(",")[0].split("\n")[0].strip()
-        print(json.dumps({"size": comm.size, "rank_sum": total, "library": library}), flush=True)
+        print(json.dumps({"size": comm.size, "rank_sum": total, "library": library_name()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ BLOCK = 4096  # vertices judged before the rows of those who need a parent are r
 
 @njit(cache=True)
 def list_orphans(first, here, level, parent, orphans):
-    """List the block's reached vertices whose parent is none or not one step nearer; return how many.
+    """List the block's reached vertices whose parent is none (-1) or not one step nearer; return how many.
+
+    A parent below -1 is known to somebody else.
 
     ``here`` and ``parent`` are the block's own part, which begins at vertex ``first``. There is no branch: nearly every
     parent is right, but the look at its level is a gather, and gathers without branches are done many at a time.
@@ -23,7 +25,7 @@ def list_orphans(first, here, level, parent, orphans):
     for i in range(here.size):
         far = level[max(parent[i], 0)] + 1 != here[i]
         orphans[count] = first + i
-        count += np.uint64((here[i] > 0) & (far | (parent[i] < 0)))
+        count += np.uint64((here[i] > 0) & (far | (parent[i] < 0)) & (parent[i] > -2))
     return np.int64(count)
 
 
@@ -31,11 +33,11 @@ def list_orphans(first, here, level, parent, orphans):
 def find_parents_step(offsets, sources, level, parent):
     """Give every reached vertex without a parent one step nearer such an in-neighbour, where there is one.
 
-    Invariant  right parents are kept; level is only read.
+    Invariant  right parents are kept; level is only read. Vertices beyond the end of ``parent`` are only looked at.
     Races      a block's iteration writes only its own vertices' parents.
     Work       one look per vertex, and the in-list of each that needs a parent, up to the first fit.
     """
-    n = level.size
+    n = parent.size
     for block in prange((n + BLOCK - 1) // BLOCK):
         first, last = block * BLOCK, min((block + 1) * BLOCK, n)
         orphans = np.empty(BLOCK + 1, np.int32)
@@ -120,3 +122,33 @@ def revoke_unwitnessed_step(by_level, in_offsets, in_sources, level, root):
             level[v] = -1
             revoked += 1
     return revoked
+
+
+@njit(cache=True)
+def translate_parents_step(parent, internal_of, found):
+    """found[v] = the internal id of v's parent, -1 where it is not a local one.
+
+    Invariant  parent[v] is a local id or negative.   Races  none, serial.   Work  one gather per vertex, no branch.
+    """
+    for v in range(found.size):
+        internal = internal_of[max(parent[v], 0)]
+        found[v] = internal if parent[v] >= 0 else -1
+
+
+@njit(cache=True)
+def answer_parents_step(wanted, levels, in_offsets, in_sources, level, parent, internal_of, found):
+    """found[i] = the internal id of an in-neighbour of wanted[i] that is one step nearer than levels[i], or -1.
+
+    Invariant  levels of everyone with out-arcs here are final.   Races  none, serial.
+    Work       one look where the own parent fits, else the in-list up to the first fit.
+    """
+    for i in range(wanted.size):
+        v, near = wanted[i], levels[i] - 1
+        found[i] = -1
+        if parent[v] >= 0 and level[parent[v]] == near:
+            found[i] = internal_of[parent[v]]
+            continue
+        for e in range(in_offsets[v], in_offsets[v + 1]):
+            if level[in_sources[e]] == near:
+                found[i] = internal_of[in_sources[e]]
+                break

@@ -1,0 +1,285 @@
+"""Which copies of a vertex must hear of a change, and how they do, derived from where a field is written and read.
+
+An algorithm says only at which end of an arc it writes a field and at which end it reads it. Mirrors that are written
+are *reduced* to their master, masters are *broadcast* to the mirrors that are read; whether either is needed follows
+from the partitioning policy. Lists of who stands where were agreed once, so values travel in that order, without ids.
+
+Invariant: what a peer was sent, or has itself sent, is not sent again unless it became smaller.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from cpu_engine.comm.encoding import (
+    PAIR_BYTES,
+    AgreedList,
+    Encoding,
+    Packed,
+    Room,
+    pack_bits,
+    pack_improved,
+    unpack_bits,
+    unpack_min,
+)
+from cpu_engine.comm.errors import CommError
+from cpu_engine.comm.requests import TAG_BROADCAST, TAG_REDUCE
+from cpu_engine.graph.partition.part import Part
+from cpu_engine.kernels.pack import forget_sent_step, note_known_step
+
+End = Literal["source", "target", "any"]
+
+# Which arcs a mirror can have: by oec all arcs are at their source's owner, so a mirror is never a source; and so on.
+_MIRRORS_WRITTEN_AT: dict[str, frozenset[str]] = {
+    "oec": frozenset({"target"}),
+    "iec": frozenset({"source"}),
+    "cvc": frozenset({"source", "target"}),
+    "uvc": frozenset({"source", "target"}),
+    "2d": frozenset({"source", "target"}),
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A value per vertex, and the ends of arcs at which the algorithm's operator writes and reads it."""
+
+    name: str
+    written: End
+    read: End
+
+
+DISTANCE_PUSHED = Field("distance", written="target", read="source")
+
+
+def needs(field: Field, policy: str) -> tuple[bool, bool]:
+    """Whether the field must be (reduced, broadcast) under this policy."""
+    if policy not in _MIRRORS_WRITTEN_AT:
+        raise CommError(f"policy {policy!r} is not known", fix=f"use one of {', '.join(_MIRRORS_WRITTEN_AT)}")
+    ends = _MIRRORS_WRITTEN_AT[policy]
+    return (field.written == "any" or field.written in ends), (field.read == "any" or field.read in ends)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was sent in one phase in one encoding."""
+
+    messages: int = 0
+    bytes: int = 0
+    updates: int = 0
+
+    @property
+    def pair_bytes(self) -> int:
+        """What the same updates would have taken as (id, value) pairs."""
+        return PAIR_BYTES * self.updates
+
+
+@dataclass(slots=True)
+class PhaseStatistics:
+    """What a phase sent, by encoding, and what came, since the phase was made."""
+
+    sent: dict[Encoding, Tally] = field(default_factory=dict)
+    messages_received: int = 0
+    bytes_received: int = 0
+    updates_applied: int = 0
+    pack_s: float = 0.0
+    unpack_s: float = 0.0
+
+    def note_sent(self, packed: Packed) -> None:
+        tally = self.sent.get(packed.encoding)
+        if tally is None:
+            tally = self.sent[packed.encoding] = Tally()
+        tally.messages += 1
+        tally.bytes += packed.payload.size
+        tally.updates += packed.count
+
+    def total(self) -> Tally:
+        """Over all encodings."""
+        tallies = self.sent.values()
+        return Tally(
+            sum(tally.messages for tally in tallies),
+            sum(tally.bytes for tally in tallies),
+            sum(tally.updates for tally in tallies),
+        )
+
+
+class Phase:
+    """One direction of a field's synchronisation: to each peer a list that is sent, from each peer one that is heard."""
+
+    def __init__(
+        self,
+        name: str,
+        tag: int,
+        outgoing: dict[int, AgreedList],
+        incoming: dict[int, AgreedList],
+        memoised: bool = True,
+    ) -> None:
+        self.name, self.tag, self.memoised = name, tag, memoised
+        self.outgoing, self.incoming = outgoing, incoming
+        self.send_to, self.receive_from = tuple(outgoing), tuple(incoming)
+        self.statistics = PhaseStatistics()
+        self._room = Room(max((agreed.total for agreed in [*outgoing.values(), *incoming.values()]), default=0))
+        bounds = np.cumsum([0, *(agreed.total for agreed in outgoing.values())])
+        self._last_sent = np.empty(bounds[-1], np.uint32)
+        self._last_sent_to = {
+            peer: self._last_sent[begin:end]
+            for peer, begin, end in zip(outgoing, bounds[:-1], bounds[1:], strict=True)
+        }
+        self._echoes: Phase | None = None
+        self.start()
+
+    def start(self) -> None:
+        """A new run: nobody knows anything."""
+        forget_sent_step(self._last_sent)
+
+    def mind_echoes(self, opposite: Phase) -> None:
+        """What comes in this phase need not go back in the opposite one, where the two concern the same copies."""
+        shared = [
+            peer
+            for peer, agreed in self.incoming.items()
+            if peer in opposite.outgoing and _intersect(agreed, opposite.outgoing[peer])
+        ]
+        self._echoes = opposite if shared else None
+
+    def messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
+        """A payload for each peer for which there is news."""
+        begin = time.perf_counter()
+        payloads = {}
+        for peer, agreed in self.outgoing.items():
+            packed = pack_improved(agreed, values, self._last_sent_to[peer], self._room, memoised=self.memoised)
+            if packed.count:
+                self.statistics.note_sent(packed)
+                payloads[peer] = packed.payload
+        self.statistics.pack_s += time.perf_counter() - begin
+        return payloads
+
+    def apply(self, peer: int, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Lower the values to what came from ``peer``; the local ids that became smaller, valid until the next call."""
+        begin = time.perf_counter()
+        changed = unpack_min(payload, self._heard_from(peer), values, self._room)
+        if self._echoes is not None and changed.size and peer in self._echoes.outgoing:
+            agreed, known = self._echoes.outgoing[peer], self._echoes._last_sent_to[peer]
+            note_known_step(changed, agreed.begin, agreed.indices, agreed.total, values, known)
+        self._note_received(payload, changed.size, begin)
+        return changed
+
+    def flag_messages(self, flags: np.ndarray) -> dict[int, np.ndarray]:
+        """``messages`` for a field of flags (uint8): those that are set, each time."""
+        begin = time.perf_counter()
+        payloads = {}
+        for peer, agreed in self.outgoing.items():
+            packed = pack_bits(agreed, flags, self._room)
+            if packed.count:
+                self.statistics.note_sent(packed)
+                payloads[peer] = packed.payload
+        self.statistics.pack_s += time.perf_counter() - begin
+        return payloads
+
+    def apply_flags(self, peer: int, payload: np.ndarray, flags: np.ndarray) -> int:
+        """Set the flags that came from ``peer``; how many came, set before or not."""
+        begin = time.perf_counter()
+        count = unpack_bits(payload, self._heard_from(peer), flags)
+        self._note_received(payload, count, begin)
+        return count
+
+    def _heard_from(self, peer: int) -> AgreedList:
+        if peer not in self.incoming:
+            raise CommError(
+                f"a {self.name} came from rank {peer}, which shares no vertex with this one",
+                fix="partition the same graph with the same policy and number of ranks everywhere",
+            )
+        return self.incoming[peer]
+
+    def _note_received(self, payload: np.ndarray, count: int, begin: float) -> None:
+        statistics = self.statistics
+        statistics.messages_received += 1
+        statistics.bytes_received += payload.size
+        statistics.updates_applied += count
+        statistics.unpack_s += time.perf_counter() - begin
+
+
+class Sync:
+    """A field on one part: the phases that it needs, reduce before broadcast.
+
+    ``memoised=False`` sends the vertices' ids with the values, for comparison and for receivers that keep no lists.
+    """
+
+    def __init__(self, part: Part, field: Field, policy: str | None = None, *, memoised: bool = True) -> None:
+        self.part, self.field = part, field
+        self.policy = part.layout.policy if policy is None else policy
+        reduces, broadcasts = needs(field, self.policy)
+        nobody: dict[int, AgreedList] = {}
+        to_master, from_mirrors = _lists(part, field.written, memoised) if reduces else (nobody, nobody)
+        from_master, to_mirrors = _lists(part, field.read, memoised) if broadcasts else (nobody, nobody)
+        self.reduce = Phase("reduce", TAG_REDUCE, to_master, from_mirrors, memoised)
+        self.broadcast = Phase("broadcast", TAG_BROADCAST, to_mirrors, from_master, memoised)
+        self.reduce.mind_echoes(self.broadcast)
+        self.broadcast.mind_echoes(self.reduce)
+        self.phases = ((self.reduce,) if reduces else ()) + ((self.broadcast,) if broadcasts else ())
+
+    def start(self) -> None:
+        """A new run: nobody knows anything."""
+        for phase in self.phases:
+            phase.start()
+
+    @property
+    def statistics(self) -> dict[str, PhaseStatistics]:
+        return {phase.name: phase.statistics for phase in self.phases}
+
+    @property
+    def partners_reduce_send(self) -> tuple[int, ...]:
+        return self.reduce.send_to
+
+    @property
+    def partners_reduce_receive(self) -> tuple[int, ...]:
+        return self.reduce.receive_from
+
+    @property
+    def partners_broadcast_send(self) -> tuple[int, ...]:
+        return self.broadcast.send_to
+
+    @property
+    def partners_broadcast_receive(self) -> tuple[int, ...]:
+        return self.broadcast.receive_from
+
+    def reduce_messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
+        return self.reduce.messages(values)
+
+    def broadcast_messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
+        return self.broadcast.messages(values)
+
+    def apply_reduce(self, peer: int, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return self.reduce.apply(peer, payload, values)
+
+    def apply_broadcast(self, peer: int, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return self.broadcast.apply(peer, payload, values)
+
+
+def _lists(part: Part, end: End, memoised: bool) -> tuple[dict[int, AgreedList], dict[int, AgreedList]]:
+    """By peer: this part's mirrors that occur at this end of an arc, and its masters with such mirrors there."""
+    if end == "any":
+        mirrors = tuple(
+            np.arange(begin, stop, dtype=np.int32)
+            for begin, stop in zip(part.mirror_bounds[:-1], part.mirror_bounds[1:], strict=True)
+        )
+        masters = part.mirrored
+    elif end == "target":
+        mirrors, masters = part.mirrors_with_in, part.masters_written_at
+    else:
+        mirrors, masters = part.mirrors_with_out, part.masters_read_at
+    return _agreed(part, mirrors, memoised), _agreed(part, masters, memoised)
+
+
+def _agreed(part: Part, lists: tuple[np.ndarray, ...], memoised: bool) -> dict[int, AgreedList]:
+    return {
+        peer: AgreedList.of(local_ids, None if memoised else part.internal_of[local_ids])
+        for peer, local_ids in enumerate(lists)
+        if local_ids.size and peer != part.part
+    }
+
+
+def _intersect(one: AgreedList, other: AgreedList) -> bool:
+    return bool(np.intersect1d(one.local_ids(), other.local_ids(), assume_unique=True).size)

@@ -1,0 +1,67 @@
+"""Whatever the graph, the policy, the number of parts and the order in which messages arrive: levels are the naive ones."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu_engine.algorithms.certificate import certify
+from cpu_engine.algorithms.ranks_engine import RankEngine, SearchOutcome
+from cpu_engine.comm.loopback import run_loopback
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.partition import POLICIES, partition_graph
+from tests import naive
+
+Pairs = list[tuple[int, int]]
+ENGINES = [("async", "basp"), ("async", "bsp"), ("level", "bsp")]
+EXAMPLES = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 40
+
+graphs = st.integers(2, 24).flatmap(
+    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
+)
+
+
+def built(pairs: Pairs, directed: bool) -> Graph:
+    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    return build_graph(EdgeList(src, dst), directed=directed)
+
+
+def joined(engines: list[RankEngine], outcomes: list[SearchOutcome], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The parts' results as one."""
+    level, parent = np.full(n, -7, np.int32), np.full(n, -7, np.int32)
+    for engine, outcome in zip(engines, outcomes, strict=True):
+        mine = engine.part.internal_of[: engine.part.masters]
+        level[mine], parent[mine] = outcome.levels, outcome.parents
+    return level, parent
+
+
+def check(graph: Graph, engines: list[RankEngine], root: int, chooser=None) -> None:
+    """Search once, and compare with the reference."""
+    outcomes = run_loopback([engine.search(root) for engine in engines], chooser)
+    level, parent = joined(engines, outcomes, graph.n)
+    sources = np.repeat(np.arange(graph.n), np.diff(graph.out_offsets)).tolist()
+    right = naive.bfs_levels(zip(sources, graph.out_targets.tolist(), strict=True), True, root)
+    assert level.tolist() == [right.get(v, -1) for v in range(graph.n)]
+    assert certify(graph, level, parent, root).holds
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize(("engine", "sync"), ENGINES)
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(pairs=graphs, directed=st.booleans(), parts=st.integers(1, 6), data=st.data())
+def test_levels_are_exact_in_any_order(policy, engine, sync, pairs, directed, parts, data):
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    engines = [RankEngine(part, engine=engine, sync=sync) for part in partition_graph(graph, policy, parts)]
+    order = data.draw(st.lists(st.integers(0, 1 << 16), max_size=60))
+    draws = iter(order)
+    for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2)):
+        check(graph, engines, root, lambda choices: next(draws, 0) % choices)
