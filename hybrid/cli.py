@@ -9,22 +9,9 @@ import logging
 import sys
 import traceback
 
-from cpu_engine.errors import InputError
-from exchange.errors import ExchangeError
 from hybrid import __version__
-from hybrid.errors import (
-    EXIT_CODES,
-    EXIT_CONFIG,
-    EXIT_ENVIRONMENT,
-    EXIT_INPUT,
-    EXIT_INTERNAL,
-    EXIT_INTERRUPTED,
-    EXIT_NOT_CERTIFIED,
-    EXIT_OK,
-    ConfigError,
-    EnvironmentProblem,
-    NotCertified,
-)
+from hybrid.errors import EXIT_CODES, EXIT_CONFIG, EXIT_INTERNAL, EXIT_OK
+from hybrid.failures import explain_failure
 from hybrid.interrupts import raise_on_signals
 
 COMMANDS = {
@@ -33,6 +20,7 @@ COMMANDS = {
     "generate": "write a synthetic graph to a file",
     "convert": "read a graph in one format and write it in another",
     "info": "tell what is in a graph, and how dense its core is",
+    "partition": "tell how a graph would be cut into parts for many ranks, and what they would send each other",
     "validate": "prove a result folder right, or check a stored graph",
     "warm-up": "compile everything now, so that the first job need not",
     "doctor": "check this machine: versions, devices, worker, MPI; how to fix what fails",
@@ -87,28 +75,18 @@ def _parser(command: str) -> argparse.ArgumentParser:
 def _guarded(options: argparse.Namespace) -> int:
     try:
         return int(options.execute(options))
-    except ConfigError as error:
-        return _fail(error, EXIT_CONFIG)
-    except (EnvironmentProblem, ExchangeError) as error:
-        return _fail(error, EXIT_ENVIRONMENT)
-    except NotCertified as error:
-        return _fail(error, EXIT_NOT_CERTIFIED)
-    except InputError as error:
-        return _fail(error, EXIT_INPUT)
-    except KeyboardInterrupt:
-        print("\ntandem: interrupted; everything was stopped", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:
+        told, code = explain_failure(error)
+        print(f"\ntandem: {told}", file=sys.stderr)
+        return code
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output left; nobody is there to be told
         return EXIT_OK
-    except MemoryError:
-        return _fail("not enough memory. Fix: use a smaller graph or a machine with more", EXIT_ENVIRONMENT)
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror}. Fix: check permissions and free space there", EXIT_ENVIRONMENT)
-    except Exception:
-        traceback.print_exc()
-        return _fail("this is a defect of Tandem. Fix: report it with the lines above", EXIT_INTERNAL)
+    except Exception as error:
+        told, code = explain_failure(error)
+        if code == EXIT_INTERNAL:
+            traceback.print_exc()
+        return _fail(told, code)
 
 
 def _fail(error: object, code: int) -> int:

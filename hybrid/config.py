@@ -56,6 +56,8 @@ def load_config(
             value=config.bfs.strategy,
             fix="set engine: level as well",
         )
+    if config.cluster.hosts and config.cluster.hostfile is not None:
+        raise ConfigError("cluster.hosts and cluster.hostfile are both given", path=path, fix="leave one of them out")
     return config
 
 
@@ -187,10 +189,7 @@ def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any
             return None
         refuse("needs a value", f"write {_type_words(hint, metadata)}")
     if typing.get_origin(hint) is tuple:
-        words = [value] if isinstance(value, str) else value
-        if not isinstance(words, list | tuple) or any(word not in choices for word in words):
-            refuse("not a list of known words", f"choose from {', '.join(choices)}")
-        return tuple(words)
+        return _check_words(choices, value, refuse)
     if choices and isinstance(value, bool):
         value = next((word for word in _SWITCH_WORDS[value] if word in choices), value)
     if choices and value not in choices:
@@ -199,6 +198,17 @@ def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any
     if choices:
         return value
     return _check_scalar(kinds, hint, metadata, value, refuse)
+
+
+def _check_words(choices: tuple[str, ...], value: Any, refuse: Any) -> tuple[str, ...]:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        refuse("not a list", "write [first, second]")
+    if choices and any(word not in choices for word in words):
+        refuse("not a list of known words", f"choose from {', '.join(choices)}")
+    if any(isinstance(word, bool) or not isinstance(word, str | int | float) for word in words):
+        refuse("not a list of words", "quote each of them")
+    return tuple(str(word) for word in words)  # a host may be called 17
 
 
 def _check_scalar(kinds: set[Any], hint: Any, metadata: Any, value: Any, refuse: Any) -> Any:
@@ -244,6 +254,8 @@ def _check_source(value: Any, refuse: Any) -> Any:
 
 
 def _type_words(hint: Any, metadata: Any) -> str:
+    if typing.get_origin(hint) is tuple and not metadata["choices"]:
+        return "list of words"
     if metadata["choices"]:
         listed = " | ".join(metadata["choices"])
         return f"list of {listed}" if typing.get_origin(hint) is tuple else listed

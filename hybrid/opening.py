@@ -31,6 +31,7 @@ class Opened:
     seconds_open: float
     seconds_build: float
     notes: tuple[str, ...] = ()
+    store: Path | None = None  # the folder that others can open it from, if it was kept
 
 
 def open_graph(config: GraphConfig, trace: Trace) -> Opened:
@@ -45,7 +46,9 @@ def open_graph(config: GraphConfig, trace: Trace) -> Opened:
                 value=config.directed,
                 fix="leave graph.directed on auto, or build the store again from the original file",
             )
-        return Opened(graph, Path(config.path).name, True, span_seconds(trace), 0.0, _notes(graph))
+        return Opened(
+            graph, Path(config.path).name, True, span_seconds(trace), 0.0, _notes(graph), Path(config.path).absolute()
+        )
     name, make = _maker(config)
     if not config.cache:
         with trace.span("coordinator", "build", graph=name):
@@ -57,7 +60,7 @@ def open_graph(config: GraphConfig, trace: Trace) -> Opened:
     if not info.hit:
         trace.add("coordinator", "build", t0, t0 + info.seconds_build, graph=name)
     trace.add("coordinator", "open", trace.now() - info.seconds_open, graph=name, hit=info.hit)
-    return Opened(graph, name, info.hit, info.seconds_open, info.seconds_build, _notes(graph, info.note))
+    return Opened(graph, name, info.hit, info.seconds_open, info.seconds_build, _notes(graph, info.note), info.path)
 
 
 def _notes(graph: Graph, *more: str | None) -> tuple[str, ...]:

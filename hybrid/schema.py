@@ -57,6 +57,39 @@ class GraphConfig:
 
 
 @dataclass(frozen=True)
+class ClusterConfig:
+    """How a job on several ranks is cut, kept in step and started. At most one of hosts and hostfile is given."""
+
+    policy: str = key(
+        "auto",
+        "which rank holds an edge: oec, iec = the owner of its source, of its target; cvc, 2d = a grid of ranks; "
+        "uvc = by the target's degree; auto = oec, but 2d for engine: level on a grid of at least 2 x 2",
+        choices=("auto", "oec", "iec", "cvc", "uvc", "2d"),
+    )
+    sync: str = key(
+        "basp",
+        "engine: async - basp = a rank goes on with what it has; bsp = all ranks in rounds",
+        choices=("basp", "bsp"),
+    )
+    hosts: tuple[str, ...] = key(
+        (), "machines for the ranks, `name` or `name:slots`; empty = this one, or what Slurm gave"
+    )
+    hostfile: str | None = key(None, "the same in a file, one `name slots=N` per line, as mpirun reads it")
+    threads_per_rank: int | str = key(
+        "auto", "CPU threads of each rank; auto = the machine's CPUs dealt out evenly", minimum=1, also=("auto",)
+    )
+    bind: str = key(
+        "auto",
+        "tie a rank to a core or socket; auto = none, for a tied rank would hold its threads and its worker there, too",
+        choices=("auto", "none", "core", "socket"),
+    )
+    mpirun: str | None = key(None, "the launcher; null = the one beside this Python, else the first in PATH")
+    mpirun_args: tuple[str, ...] = key((), "further arguments for it, for example [--mca, btl, 'tcp,self']")
+    launch_timeout_s: float = key(120.0, "all ranks must have met after this long", minimum=1)
+    partition_cache: bool = key(True, "keep each rank's part of the graph for the next run")
+
+
+@dataclass(frozen=True)
 class BfsConfig:
     strategy: str = key(
         "auto",
@@ -134,8 +167,13 @@ class Config:
         "async = asynchronous vertex-centric; level = level-synchronous, direction-optimised",
         choices=("async", "level"),
     )
-    ranks: int = key(1, "MPI ranks (this version runs on one)", minimum=1)
+    ranks: int = key(
+        1,
+        "MPI ranks; more than one = start them with mpirun, unless mpirun or srun has started them already",
+        minimum=1,
+    )
     threads: int | str = key("auto", "CPU threads; auto = all that the process may use", minimum=1, also=("auto",))
+    cluster: ClusterConfig = section(ClusterConfig)
     bfs: BfsConfig = section(BfsConfig)
     core: CoreConfig = section(CoreConfig)
     npu: NpuConfig = section(NpuConfig)

@@ -12,7 +12,7 @@ Event = dict[str, Any]
 
 
 class Trace:
-    """Events in the order they ended. Actors: coordinator, cpu, npu."""
+    """Events in the order they ended. Actors: coordinator, cpu, npu; on several ranks also rank 0, rank 1, ..."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
@@ -48,10 +48,11 @@ class Trace:
             self.add(actor, kind, t0, **learned)
 
     def to_jsonl(self) -> str:
-        return "".join(json.dumps(event, default=_plain_number) + "\n" for event in self.events)
+        return "".join(json.dumps(event, default=plain_number) + "\n" for event in self.events)
 
 
-def _plain_number(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
+    """For json.dumps: what a number of numpy is to JSON."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"not JSON: {type(value).__name__}")

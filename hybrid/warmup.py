@@ -23,7 +23,14 @@ _PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=
 _TINY = SmallLevelsExpander
 _TEAM = partial(SmallLevelsExpander, tiny_vertices=0, tiny_edges=0)
 _VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
-    "async": [AsyncBfs, partial(AsyncBfs, thin_edges=0, pull_share=1.0), partial(AsyncBfs, pull_share=0.0)],
+    "async": [
+        AsyncBfs,
+        partial(AsyncBfs, spread=-1),
+        partial(AsyncBfs, spread=-1, thin_edges=0, pull_share=1.0),
+        partial(AsyncBfs, thin_edges=0, pull_share=1.0),
+        partial(AsyncBfs, pull_share=0.0),
+        partial(LevelBfs, strategy=_TEAM),  # what deep graphs are leapt over with
+    ],
     "level": [LevelBfs, *(partial(LevelBfs, strategy=one) for one in (_PARALLEL, _TINY, _TEAM))],
 }
 _SLOW_S = 1.0
@@ -50,7 +57,7 @@ def say_if_slow(text: str) -> Iterator[None]:
 def warm_up(engine_name: str, strategy: str = "auto") -> None:
     """Run the engine, the core split and the certificate on a graph of 40 vertices."""
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
-        graph = _star_with_tail(40)
+        graph = star_with_tail(40)
         split = CoreSplit(graph, 2)
         for make in _VARIANTS[engine_name] if strategy == "auto" else [partial(LevelBfs, strategy=strategy)]:
             _exercise(make(split), graph)
@@ -77,7 +84,7 @@ def _exercise(engine: Traversal, graph: Graph) -> None:
     graph.to_user_parents(parent)
 
 
-def _star_with_tail(n: int) -> Graph:
+def star_with_tail(n: int) -> Graph:
     """A hub with n - 2 leaves, one of which has a leaf of its own: thin and thick levels, so push and pull both run."""
     pairs = [(0, v) for v in range(1, n - 1)] + [(1, n - 1)]
     both = np.array(pairs + [(v, u) for u, v in pairs], np.int32)

@@ -120,7 +120,8 @@ class AsyncBfs:
             return self._pull(nearest, listed)
         deep, in_order = nearest >= self._deep, furthest - nearest <= self._spread
         # One thread alone leaps to the end, whatever comes: for that the graph must be known to be deep.
-        if in_order and nearest == furthest and (deep or edges <= TINY_EDGES * (self._rings.shape[0] > 1)):
+        tiny = edges <= min(TINY_EDGES, self._thin_edges) and self._rings.shape[0] > 1
+        if in_order and nearest == furthest and (deep or tiny):
             return self._leap(nearest)
         if edges > thick or (in_order and (deep or edges >= self._thin_edges)):
             return self._relax_nearest(nearest, furthest)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpu_engine.algorithms.expander import Expander, LeapingExpander
-from cpu_engine.algorithms.expansion import STRATEGIES, Factory
+from cpu_engine.algorithms.expansion import Factory, load_strategy
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, Step, complete_parents, merge_core
 
 DEEP = 16  # beyond this depth a graph is of the kind with thousands of thin levels, which are run many at a time
@@ -28,7 +28,7 @@ class LevelBfs:
         self._split = split
         self._level = np.empty(n, np.int32)
         self._parent = np.empty(n, np.int32)
-        factory = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+        factory = load_strategy(strategy) if isinstance(strategy, str) else strategy
         self._expander: Expander = factory(split, self._level, self._parent)
         self._leaper = self._expander if isinstance(self._expander, LeapingExpander) else None
         self._tentative = np.full(k, -1, np.int32)

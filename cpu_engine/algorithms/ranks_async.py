@@ -52,6 +52,11 @@ class AsyncWorker:
         self._parent[vertices] = -2 - peer
         self.engine.notice(vertices)
 
+    def adopt_unexplained(self, vertices: np.ndarray) -> None:
+        """The values of these were lowered by something that knows no parents."""
+        self._parent[vertices] = -1
+        self.engine.notice(vertices)
+
     def compute(self) -> bool:
         if not self.engine.can_step():
             return False

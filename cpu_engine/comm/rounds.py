@@ -115,8 +115,9 @@ def bsp_rounds(
             report.sent += len(outgoing)
             report.received += len(answer)
             now = report.note("unpack", now, clock())
+        told = worker.outside()
         if outside_to or outside_from:
-            messages = join_messages(worker.outside(), outside_to)
+            messages = join_messages(told, outside_to)
             answer = yield Exchange(TAG_OUTSIDE_ROUND, messages, outside_from)
             for peer, payload in answer.items():
                 for message in split_messages(peer, payload):

@@ -83,6 +83,8 @@ class Termination:
                 return self._to_children(OVER)
             self._before = agreed
             messages += self._begin(self._wave + 1)
+            if agreed is None and not self._children:
+                break  # alone, with a message to itself: the next wave would find the same
         return messages
 
     def _to_children(self, kind: int) -> list[Message]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hybrid.commands.options import add_config_options, config_from
 from hybrid.errors import EXIT_OK
-from hybrid.terminal import count, rate, say, seconds, table
+from hybrid.schema import Config
+from hybrid.terminal import count, note, rate, say, seconds, table
+from hybrid.world import agreed_ranks, detect_world
 
 _MOST_ROWS = 16
 
@@ -20,11 +23,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    from hybrid.job import run_job  # not at the top: numba takes its time, and --help needs none of it
+    config = config_from(options, {} if options.output is None else {"output": options.output})
+    world = detect_world(os.environ)
+    if world is None and config.ranks > 1:
+        return _launch(config, options)
+    # Not at the top: numba takes its time, and --help needs none of it.
+    if world is not None and agreed_ranks(config.ranks, world) > 1:
+        from hybrid.ranks_process import run_on_ranks
 
-    finished = run_job(config_from(options, {} if options.output is None else {"output": options.output}))
-    say(account(finished.summary, finished.folder))
+        finished = run_on_ranks(replace(config, ranks=world.size), world)
+    else:
+        from hybrid.job import run_job
+
+        finished = run_job(config)
+    if finished is not None:
+        say(account(finished.summary, finished.folder))
     return EXIT_OK
+
+
+def arguments_of(options: argparse.Namespace) -> list[str]:
+    """The command line that these options came from."""
+    words = ["run"]
+    words += [] if options.config is None else ["--config", options.config]
+    for override in options.overrides:
+        words += ["--set", override]
+    words += [] if options.output is None else ["--output", options.output]
+    return words + (["--verbose"] if options.verbose else [])
+
+
+def _launch(config: Config, options: argparse.Namespace) -> int:
+    """Start the ranks; this process only passes on what they say."""
+    from hybrid.launch import ask_flavour, build_launch, find_launcher, this_machine
+    from hybrid.launch_process import run_launch
+
+    launcher = find_launcher(config.cluster.mpirun)
+    launch = build_launch(config, this_machine(), launcher, ask_flavour(launcher), arguments_of(options))
+    for remark in launch.notes:
+        note(remark)
+    code, error = run_launch(launch, config.cluster.launch_timeout_s)
+    if error is not None:
+        raise error
+    return code
 
 
 def account(summary: dict[str, Any], folder: Path) -> str:
@@ -55,6 +94,7 @@ def account(summary: dict[str, Any], folder: Path) -> str:
         f"core     {count(core['size'])} vertices, {count(core['edges'])} edges, density {core['density']:.1%}; "
         f"{core['rule']}",
         f"npu      mode {npu['mode']}, device {npu['device']}; {npu['outcome']}",
+        *([] if "ranks" not in summary else [_ranks_line(summary["ranks"])]),
         "",
         table(headings, rows),
     ]
@@ -66,3 +106,14 @@ def account(summary: dict[str, Any], folder: Path) -> str:
     lines.append(f"total    {seconds(spent['total'])}; certified: {'yes' if summary['certified'] else 'NO'}")
     lines.append(f"result   {os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder}")
     return "\n".join(lines)
+
+
+def _ranks_line(ranks: dict[str, Any]) -> str:
+    totals, pairs = ranks["totals"], ranks["bytes_against_pairs"]
+    machines = "one machine" if len(ranks["hosts"]) == 1 else f"{len(ranks['hosts'])} machines"
+    saved = "" if pairs is None else f", {pairs:.2f} of (id, value) pairs"
+    return (
+        f"ranks    {ranks['ranks']} on {machines}; {ranks['policy']}, {ranks['sync']}, replication "
+        f"{ranks['replication']:.2f}, load imbalance {ranks['load_imbalance']:.2f}; "
+        f"{count(totals.get('bytes', 0))} bytes in {count(totals.get('messages', 0))} messages{saved}"
+    )

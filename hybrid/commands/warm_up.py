@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
+    from cpu_engine.algorithms.bfs_many import warm_up_many
     from hybrid.warmup import warm_up
 
     phases: list[tuple[str, Callable[[], object]]] = [
@@ -24,6 +25,7 @@ def execute(options: argparse.Namespace) -> int:
         ("text reader", _read),
         ("asynchronous engine, certificate", lambda: warm_up("async")),
         ("level engine", lambda: warm_up("level")),
+        ("many sources at once", warm_up_many),
     ]
     began = time.perf_counter()
     for name, compile_them in phases:

@@ -20,9 +20,11 @@ COORDINATOR_NAMES = {
     "build": "build graph",
     "write": "write result",
     "compare": "CPU-only comparison",
+    "partition": "cut into parts",
+    "gather": "gather result",
 }
 DIRECTIONS = ("push", "pull", "async")
-STYLES = {"wait": "wait", "merge": "merge", "take_back": "warn", "repair": "warn", "start": "start", "round": "round"}
+STYLES = {"wait": "wait", "pack": "pack", "merge": "merge", "take_back": "warn", "repair": "warn", "start": "start", "round": "round"}
 MOMENTS = frozenset({"death", "stop"})  # drawn by the lane itself, not as blocks
 
 
@@ -104,7 +106,7 @@ def _details(event: Event) -> list[str]:
         case "repair":
             return [f"{plural(event.count('revoked'), 'value')} without a witness revoked"]
         case "wait" | "take_back":
-            return [event.text("why")]
+            return [event.text("why"), f"during {event.text('what')}" if event.text("what") else ""]
         case "start":
             return [f"device {event.text('device')}" if event.text("device") else ""]
         case "death":

@@ -6,6 +6,7 @@ for every event, in order of ``t0``; a record without a usable time is left out 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from hybrid.report.units import number, whole
 
 ACTORS = ("coordinator", "cpu", "npu")
 LONGEST_JOB = 1e9  # seconds, thirty years: a later time is damage, and would squeeze all else out of the picture
+WORKER_KINDS = ("round", "start", "stop", "death")  # a rank's events that are about its machine's worker
+_RANK = re.compile(r"rank ([0-9]{1,6})")
 MAX_PANELS = 64  # sources drawn one by one; more would make the page too heavy, the tables still list them
 
 
@@ -107,6 +110,34 @@ def time_of(value: object) -> float | None:
     """``value`` as seconds since the job began, else None; what lies before the beginning counts as the beginning."""
     found = number(value)
     return None if found is None or found > LONGEST_JOB else max(0.0, found)
+
+
+def rank_of(record: object) -> int | None:
+    """The rank whose record this is: its actor is ``rank 7``."""
+    actor = record.get("actor") if isinstance(record, Mapping) else None
+    found = _RANK.fullmatch(actor) if isinstance(actor, str) else None
+    return int(found[1]) if found else None
+
+
+def deal_to_ranks(trace: Iterable[object]) -> tuple[list[object], dict[int, list[Event]]]:
+    """The trace of a job on ranks, as the story of one CPU and one worker, and every rank's own events in order of time.
+
+    In the first, rank 0 stands for all: the pictures made for one rank can be drawn of it.
+    """
+    story: list[object] = []
+    records: dict[int, list[object]] = {}
+    for record in trace:
+        rank = rank_of(record)
+        if rank is None:
+            story.append(record)
+            continue
+        assert isinstance(record, Mapping)
+        actor = "npu" if record.get("kind") in WORKER_KINDS else "cpu"
+        told = {**record, "actor": actor}
+        records.setdefault(rank, []).append(told)
+        if rank == 0:
+            story.append(told)
+    return story, {rank: read_events(own)[0] for rank, own in sorted(records.items())}
 
 
 def group_by_source(summary: Mapping[str, Any], events: Iterable[Event]) -> list[SourceRun]:

@@ -9,13 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.report.events import Event, SourceRun, as_dict, as_list, group_by_source, read_events, time_of
+from hybrid.report.events import (
+    Event,
+    SourceRun,
+    as_dict,
+    as_list,
+    deal_to_ranks,
+    group_by_source,
+    read_events,
+    time_of,
+)
 from hybrid.report.units import number, whole
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A finished job: the summary's parts, the events in order of time, the runs, and how long it took."""
+    """A finished job: the summary's parts, the events in order of time, the runs, and how long it took.
+
+    Of a job on ranks, ``events`` and ``runs`` tell of rank 0, and ``rank_events`` of every one.
+    """
 
     summary: Mapping[str, Any]
     graph: Mapping[str, Any]
@@ -27,6 +39,12 @@ class Facts:
     left_out: int
     runs: Sequence[SourceRun]
     total: float
+    ranks: Mapping[str, Any]
+    rank_events: Mapping[int, Sequence[Event]]
+
+    @property
+    def on_ranks(self) -> bool:
+        return bool(self.ranks)
 
     @property
     def certified(self) -> bool:
@@ -47,7 +65,9 @@ class Facts:
 
     @property
     def rounds(self) -> list[Event]:
-        return [event for event in self.events if event.actor == "npu" and event.kind == "round"]
+        others = [event for rank, own in self.rank_events.items() if rank != 0 for event in own]
+        found = [event for event in (*self.events, *others) if event.actor == "npu" and event.kind == "round"]
+        return sorted(found, key=lambda event: event.t0) if others else found
 
     @property
     def outcome(self) -> str:
@@ -99,9 +119,10 @@ def _uncovered(begin: float, end: float, events: Sequence[Event]) -> float:
 
 
 def facts_of(summary: Mapping[str, Any], trace: Sequence[object]) -> Facts:
-    events, left_out = read_events(trace)
+    story, rank_events = deal_to_ranks(trace)
+    events, left_out = read_events(story)
     times = as_dict(summary.get("seconds"))
-    last = max((event.t1 for event in events), default=0.0)
+    last = max((event.t1 for own in (events, *rank_events.values()) for event in own), default=0.0)
     return Facts(
         summary=summary,
         graph=as_dict(summary.get("graph")),
@@ -113,4 +134,6 @@ def facts_of(summary: Mapping[str, Any], trace: Sequence[object]) -> Facts:
         left_out=left_out,
         runs=group_by_source(summary, events),
         total=max(time_of(times.get("total")) or 0.0, last),
+        ranks=as_dict(summary.get("ranks")),
+        rank_events=rank_events,
     )

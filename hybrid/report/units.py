@@ -102,6 +102,12 @@ def compact(value: object) -> str:
     return f"{found:.2e}"
 
 
+def size(value: object) -> str:
+    """An amount of data: ``950 B``, ``12.3 kB``, ``1.05 MB``."""
+    text = compact(value)
+    return text if text == DASH else f"{text}B" if SPACE in text else f"{text}{SPACE}B"
+
+
 def share(part: object, total: object) -> str:
     """``part`` of ``total`` in per cent: ``4.1 %``."""
     top, bottom = number(part), number(total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import numpy as np
@@ -16,7 +17,10 @@ from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
+from hybrid.ranks_gather import Seat
+from hybrid.ranks_partner import CoreOnRanks
 from tests import naive
+from tests.partners import ScriptedPartner, closing_word
 
 Pairs = list[tuple[int, int]]
 ENGINES = [("async", "basp"), ("async", "bsp"), ("level", "bsp")]
@@ -41,9 +45,9 @@ def joined(engines: list[RankEngine], outcomes: list[SearchOutcome], n: int) -> 
     return level, parent
 
 
-def check(graph: Graph, engines: list[RankEngine], root: int, chooser=None) -> None:
+def check(graph: Graph, engines: list[RankEngine], root: int, chooser=None, drivers=None) -> None:
     """Search once, and compare with the reference."""
-    outcomes = run_loopback([engine.search(root) for engine in engines], chooser)
+    outcomes = run_loopback(drivers or [engine.search(root) for engine in engines], chooser)
     level, parent = joined(engines, outcomes, graph.n)
     sources = np.repeat(np.arange(graph.n), np.diff(graph.out_offsets)).tolist()
     right = naive.bfs_levels(zip(sources, graph.out_targets.tolist(), strict=True), True, root)
@@ -65,3 +69,39 @@ def test_levels_are_exact_in_any_order(policy, engine, sync, pairs, directed, pa
     draws = iter(order)
     for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2)):
         check(graph, engines, root, lambda choices: next(draws, 0) % choices)
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize("sync", ["basp", "bsp"])
+@pytest.mark.parametrize("mode", ["race", "share"])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(pairs=graphs, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
+def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
+    """One worker per machine, honest but late or dying at any moment: exact, without the certificate's help."""
+    graph = built(pairs, directed)
+    if graph.n == 0:
+        return
+    hosts = tuple(data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), label="machine of each rank"))
+    k = data.draw(st.integers(0, graph.n), label="core size")
+    sources = np.repeat(np.arange(graph.n), np.diff(graph.out_offsets)).tolist()
+    core = [(u, v) for u, v in zip(sources, graph.out_targets.tolist(), strict=True) if u < k and v < k]
+    engines = [RankEngine(part, sync=sync, core_size=k) for part in partition_graph(graph, policy, len(hosts))]
+    sides = []
+    for rank, engine in enumerate(engines):
+        partner = None
+        if hosts.index(hosts[rank]) == rank:
+            delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
+            lifetime = data.draw(st.none() | st.integers(0, 30), label="looks until death")
+            partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime)
+        sides.append(CoreOnRanks(Seat(rank, len(hosts), hosts), engine, k, partner))
+    order = data.draw(st.lists(st.integers(0, 1 << 16), max_size=60), label="choices")
+    draws = iter(order)
+    for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2), label="roots"):
+        for side in sides:
+            side.begin(withhold_core=mode == "share")
+        drivers = [
+            engine.search(root, side, withhold_core=mode == "share") for engine, side in zip(engines, sides, strict=True)
+        ]
+        check(graph, engines, root, lambda choices: next(draws, 0) % choices, drivers)
+        for side in sides:
+            side.end()

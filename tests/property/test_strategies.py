@@ -26,7 +26,7 @@ from cpu_engine.algorithms.expand_push_edge import EdgePushExpander, owner_start
 from cpu_engine.algorithms.expand_small import SmallLevelsExpander
 from cpu_engine.algorithms.expand_switch import SwitchingExpander
 from cpu_engine.algorithms.expander import LeapingExpander
-from cpu_engine.algorithms.expansion import STRATEGIES, Factory
+from cpu_engine.algorithms.expansion import STRATEGIES, Factory, load_strategy
 from cpu_engine.algorithms.numa import MemoryCost, copy_pays, count_nodes, measure_memory, remote_distance
 from cpu_engine.algorithms.traversal import CoreSplit, complete_parents
 from cpu_engine.graph.build import build_graph
@@ -46,7 +46,7 @@ NOBODY = np.empty(0, np.int64)
 FREE_COPIES, DEAR_COPIES = MemoryCost(10, 10, 0), MemoryCost(10, 10, 1e9)
 
 # The shipped ones, and each with its limits so low that a small graph meets them.
-CASES: dict[str, Factory] = STRATEGIES | {
+CASES: dict[str, Factory] = {name: load_strategy(name) for name in STRATEGIES} | {
     "push-private, three threads, full buffers": partial(PrivatePushExpander, threads=3, private_vertices=2),
     "push-edge, three owners": partial(EdgePushExpander, threads=3),
     "push-bucketed, low limits": partial(

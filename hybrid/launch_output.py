@@ -1,0 +1,185 @@
+"""What mpirun and the ranks say on stderr, line by line: what to show, what it means, how the job ended. No I/O.
+
+Launchers explain failures in long framed texts. Those that are understood are held back and become one line with the
+fix; those that are not are shown as they came.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass, field
+
+from hybrid.announce import read_announcement
+from hybrid.errors import EXIT_CODES, EXIT_ENVIRONMENT, EXIT_INTERNAL, EXIT_OK, EnvironmentProblem
+
+_FRAME = re.compile(r"-{60,}")
+_KILLED = re.compile(
+    r"process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on\s+signal (?P<signal>\d+)", re.IGNORECASE
+)
+_HYDRA_KILLED = re.compile(
+    r"RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+).*?KILLED BY SIGNAL: (?P<signal>\d+)", re.DOTALL
+)
+_SLOTS = re.compile(r"not enough slots.*?satisfy the\s+(?P<wanted>\d+)", re.DOTALL)
+_CAUSES = (  # words of a launcher, what they mean, the fix
+    (
+        "daemon failed to report back",
+        "the ranks could not be started on every machine",
+        "try `ssh HOST true` for every host of cluster.hosts or cluster.hostfile, and have the same Python there",
+    ),
+    (
+        "unable to reliably start one or more daemons",
+        "the ranks could not be started on every machine",
+        "try `ssh HOST true` for every host of cluster.hosts or cluster.hostfile, and have the same Python there",
+    ),
+    (
+        "daemon has unexpectedly failed",
+        "the launcher's daemon on another machine failed",
+        "try `ssh HOST mpirun --version` for every host, and check firewalls between them",
+    ),
+    (
+        "lost communication with a remote daemon",
+        "the connection to another machine was lost",
+        "check that machine and the network, then run again",
+    ),
+    (
+        "not included in the current allocation",
+        "cluster.hosts names machines that the allocation does not have",
+        "leave cluster.hosts empty inside an allocation",
+    ),
+    (
+        "processes to more cpus than are available",
+        "there are more ranks than CPUs to tie them to",
+        "set cluster.bind: none, or lower ranks",
+    ),
+    (
+        "could not access an executable",
+        "this Python was not found where a rank should start",
+        "install Tandem at the same path on every machine, or on a shared file system",
+    ),
+)
+_ACCOMPANYING = ("MPI_ABORT was invoked", "mpi-abort", 'calling "abort"', "non-zero")  # consequences of a cause
+
+
+@dataclass
+class LaunchOutput:
+    """Feed it every line; ask it for the end."""
+
+    hosts: list[str] = field(default_factory=list)  # by rank, known once all have met
+    made: list[str] = field(default_factory=list)  # folders of the ranks that must not stay behind
+    said_why: bool = False  # a rank has explained itself
+    _killed: EnvironmentProblem | None = None  # a rank that could not explain itself
+    _cause: EnvironmentProblem | None = None
+    _consequences: list[str] = field(default_factory=list)
+    _frame: list[str] | None = None
+    _after_frame: bool = False
+
+    @property
+    def met(self) -> bool:
+        return bool(self.hosts)
+
+    def feed(self, line: str) -> list[str]:
+        """Take a line without its end; the lines to show for it."""
+        if self._after_frame:
+            line = line.removeprefix(" ")  # prterun ends its frames with a lone blank
+        message = read_announcement(line)
+        if message is not None:
+            self._note(message)
+            return []
+        if _FRAME.fullmatch(line.strip()):
+            if self._frame is None:
+                self._frame = []
+                return []
+            return self._close_frame()
+        if self._frame is not None:
+            self._frame.append(line)
+            return []
+        if self._after_frame and not line:
+            return []
+        self._after_frame = False
+        return [line]
+
+    def finish(self) -> list[str]:
+        """No more lines: what was held back and not explained."""
+        shown = [] if self._frame is None else self._close_frame()
+        explained = self.said_why or self._killed is not None or self._cause is not None
+        return shown if explained else [*self._consequences, *shown]
+
+    def verdict(self, code: int) -> tuple[int, EnvironmentProblem | None]:
+        """The exit code of the job whose launcher ended with ``code``, and the error to tell, if nobody has."""
+        if code == EXIT_OK:
+            return EXIT_OK, None
+        if self._killed is not None:  # whatever other ranks said, they said because of it
+            return EXIT_ENVIRONMENT, self._killed
+        if self._cause is not None and not self.said_why:
+            return EXIT_ENVIRONMENT, self._cause
+        if self.said_why or (code in EXIT_CODES and self.met):
+            return (code if code in EXIT_CODES else EXIT_INTERNAL), None
+        if code < 0 or code > 128:
+            number = -code if code < 0 else code - 128
+            return EXIT_ENVIRONMENT, EnvironmentProblem(
+                f"the launcher ended by {_signal_name(number)}", fix="look at its lines above, then run again"
+            )
+        return EXIT_ENVIRONMENT, EnvironmentProblem(
+            f"the launcher failed with exit code {code}" + ("" if self.met else " before the ranks had met"),
+            fix="look at its lines above; `python run.py doctor` checks MPI on this machine",
+        )
+
+    def _note(self, message: dict[str, object]) -> None:
+        match message:
+            case {"event": "met", "hosts": [*hosts]}:
+                self.hosts = [str(host) for host in hosts]
+            case {"event": "made", "paths": [*paths]}:
+                self.made += [str(path) for path in paths]
+            case {"event": "failed"}:
+                self.said_why = True
+
+    def _close_frame(self) -> list[str]:
+        lines, self._frame, self._after_frame = self._frame or [], None, True
+        text = "\n".join(lines)
+        if self._understand(text):
+            return []
+        frame = "-" * 74
+        if any(word in " ".join(text.split()) for word in _ACCOMPANYING):
+            self._consequences += [frame, *lines, frame]  # the cause may still come: ranks and launcher race
+            return []
+        return [frame, *lines, frame]
+
+    def _understand(self, text: str) -> bool:
+        killed = _KILLED.search(text) or _HYDRA_KILLED.search(text)
+        if killed is not None:
+            # Later ones are those whom the launcher ended because of the first.
+            self._killed = self._killed or self._explain_kill(
+                int(killed["rank"]), killed["host"], int(killed["signal"])
+            )
+            return True
+        slots = _SLOTS.search(text)
+        if slots is not None:
+            self._cause = EnvironmentProblem(
+                f"{slots['wanted']} ranks are wanted, and the machines have fewer slots",
+                fix="give more slots (cluster.hosts: [name:8], slots=8 in cluster.hostfile, --ntasks of the "
+                "allocation), lower ranks, or share the CPUs with cluster.mpirun_args: [--map-by, ':OVERSUBSCRIBE']",
+            )
+            return True
+        for words, meaning, fix in _CAUSES:
+            if words in " ".join(text.split()):
+                self._cause = self._cause or EnvironmentProblem(meaning, fix=fix)
+                return False  # its details (which host, what ssh said) are worth reading
+        return False
+
+    def _explain_kill(self, rank: int, host: str, number: int) -> EnvironmentProblem:
+        where = self.hosts[rank] if rank < len(self.hosts) else host
+        return EnvironmentProblem(
+            f"rank {rank} on {where} was ended by {_signal_name(number)}; the other ranks were stopped, no result was "
+            "written",
+            fix="if the machine ran out of memory (see its dmesg), use more machines or fewer ranks on each"
+            if number == signal.SIGKILL
+            else "run again; if it happens twice, report it with the configuration",
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

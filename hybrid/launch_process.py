@@ -1,0 +1,132 @@
+"""Runs the command that starts the ranks: forwards what they say, ends them for certain, tells how the job ended.
+
+Invariant: when ``run_launch`` returns or raises, the launcher and with it the ranks on this machine are gone, and so is
+every folder that they had announced and did not finish.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, TextIO
+
+from hybrid.errors import EnvironmentProblem
+from hybrid.interrupts import interrupts_held
+from hybrid.launch import Launch
+from hybrid.launch_output import LaunchOutput
+
+_GRACE_S = 5.0  # mpirun needs about one to end its ranks
+_LOOK_INTERVAL_S = 0.2
+_BLOCK = 1 << 16
+# Becomes the launcher, after asking the kernel for SIGTERM when we end: if we are killed outright, it must not go on.
+_TIED = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)
+parent, launcher, *arguments = sys.argv[1:]
+if os.getppid() == int(parent):
+    os.execv(launcher, [launcher, *arguments])
+"""
+_REMOVABLE = (".partial", "tandem-exchange-", "tandem-graph-")  # parts of names that only Tandem gives
+
+
+def run_launch(launch: Launch, launch_timeout_s: float) -> tuple[int, EnvironmentProblem | None]:
+    """Run to the end; the job's exit code, and the error that is still to be told."""
+    output = LaunchOutput()
+    with interrupts_held():
+        process = _start(launch)
+    try:
+        code = _forward(process, output, launch_timeout_s)
+    finally:
+        with interrupts_held():
+            _end(process)
+            if process.returncode != 0:
+                _remove(output.made)
+    return output.verdict(code)
+
+
+def _start(launch: Launch) -> subprocess.Popen[bytes]:
+    try:
+        # Its own session: Ctrl-C reaches us alone, and we end the launcher in order.
+        return subprocess.Popen(
+            (sys.executable, "-ISc", _TIED, str(os.getpid()), *launch.command),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, **launch.environment}, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{launch.command[0]} does not start: {error.strerror}", fix="set cluster.mpirun to an mpirun that does"
+        ) from error
+
+
+def _forward(process: subprocess.Popen[bytes], output: LaunchOutput, launch_timeout_s: float) -> int:
+    """Pass on every line until both streams are closed."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    deadline = time.monotonic() + launch_timeout_s
+    with selectors.DefaultSelector() as selector:
+        for stream, to in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+            selector.register(stream, selectors.EVENT_READ, _Lines(stream, to, output))
+        while selector.get_map():
+            for ready, _ in selector.select(_LOOK_INTERVAL_S):
+                if not ready.data.pump():
+                    selector.unregister(ready.fileobj)
+            if not output.met and time.monotonic() > deadline:
+                raise EnvironmentProblem(
+                    f"the ranks have not met within {launch_timeout_s:g} s (cluster.launch_timeout_s)",
+                    fix="check that every host can be reached and starts Python, or allow more time",
+                )
+    for line in output.finish():
+        print(line, file=sys.stderr, flush=True)
+    return process.wait()
+
+
+class _Lines:
+    """One stream, cut into lines."""
+
+    def __init__(self, stream: IO[bytes], to: TextIO, output: LaunchOutput) -> None:
+        self._stream, self._to, self._output = stream, to, output
+        self._rest = b""
+
+    def pump(self) -> bool:
+        """Pass on what is there; False at the end of the stream."""
+        block = os.read(self._stream.fileno(), _BLOCK)
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        if not block and self._rest.strip():
+            lines.append(self._rest)
+        for line in lines:
+            for shown in self._output.feed(line.decode(errors="replace").rstrip("\r")):
+                self._to.write(shown + "\n")
+        self._to.flush()
+        return bool(block)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask, then force. mpirun passes SIGTERM on to its ranks, here and elsewhere."""
+    for signal_number, patience_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        if process.poll() is not None:
+            break
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal_number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _remove(paths: list[str]) -> None:
+    """What killed ranks could not take away themselves; those on other machines are swept by the next job there."""
+    for path in map(Path, paths):
+        if any(part in path.name for part in _REMOVABLE):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.rmdir()  # a reserved name under results/: only while empty

@@ -1,0 +1,207 @@
+"""The main job on many ranks: what hybrid/job.py does on one, by all of them, told and written by rank 0.
+
+``RankJob.drive`` is a driver (cpu_engine.comm.requests): one per rank over MPI, or all of them in one process for
+tests. Invariant: rank 0 alone makes the result folder, proves the result on the whole graph and speaks; an error on any
+rank ends all of them at once, with one line that names the rank and its machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+import time
+from contextlib import nullcontext
+from typing import Any
+
+import numba
+import numpy as np
+
+from cpu_engine.algorithms.ranks_engine import RankEngine
+from cpu_engine.comm.requests import AllReduce, Driver
+from cpu_engine.graph.partition.part import Part
+from hybrid.announce import Announcer
+from hybrid.certify import prove_or_repair
+from hybrid.config import dump_config
+from hybrid.job import tell_opened
+from hybrid.opening import Opened, open_graph
+from hybrid.plan import Plan, make_plan
+from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather, gather_facts
+from hybrid.ranks_meet import require_same
+from hybrid.ranks_open import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
+from hybrid.ranks_summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
+from hybrid.ranks_trace import RankTrace
+from hybrid.ranks_warmup import warm_up_on_ranks
+from hybrid.record import Record, write_record
+from hybrid.result import ResultFolder
+from hybrid.run_record import Run, edges_reached, run_without_edges
+from hybrid.schema import Config
+from hybrid.sources import Source, resolve_sources
+from hybrid.terminal import progress
+from hybrid.trace import Trace
+from hybrid.traverse import NpuTally, Traversed
+from hybrid.warmup import say_if_slow
+
+_WITHOUT_NPU = "a job on several ranks runs on the CPUs alone in this version"
+_log = logging.getLogger(__name__)
+
+
+class RankJob:
+    """One rank's side of the job. Rank 0 is given the result folder, the others None."""
+
+    def __init__(
+        self, seat: Seat, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
+    ) -> None:
+        self.seat, self.config, self.folder = seat, config, folder
+        self._announcer, self._opener = announcer, opener
+        self.trace = Trace()  # the job's at rank 0; elsewhere it only keeps the clock
+        self.events = RankTrace(seat)
+        self.statistics: list[Statistics] = []  # by rank, over the sources so far; at rank 0
+
+    def drive(self) -> Driver[dict[str, Any] | None]:
+        """All of it; the summary at rank 0."""
+        seat, config, trace = self.seat, self.config, self.trace
+        fix = "give every rank the same file and arguments"
+        yield from require_same(seat, "configuration", config_fingerprint(config), fix)
+        opened = yield from self._open()
+        with trace.span("coordinator", "partition"):
+            mine = yield from open_part_on_ranks(seat, config, opened)
+            yield from barrier()
+        part = mine.part
+        _log.info("part %d: %d arcs, %d masters, %d mirrors", seat.rank, part.arcs, part.masters, part.mirrors)
+        with trace.span("coordinator", "compile"):
+            yield from warm_up_on_ranks(seat, config.engine, config.cluster.sync, part.layout.policy)
+        with trace.span("coordinator", "plan"):
+            plan = plan_without_npu(opened, config) if seat.rank == 0 else None
+            sources = yield from self._share_sources(opened)
+        runs = yield from self._search_all(opened, plan, part, sources)
+        yield from self.events.collect(trace)
+        shares = yield from gather_facts(seat, describe_part(part, numba.get_num_threads()))
+        if shares is None:
+            yield from barrier()
+            return None
+        assert plan is not None
+        summary = self._write(opened, plan, mine, runs, shares)
+        yield from barrier()
+        return summary
+
+    def _open(self) -> Driver[Opened]:
+        driver = open_graph_on_ranks(self.seat, self.config.graph, self.trace, self._announcer, self._opener)
+        if self.seat.rank != 0:
+            opened = yield from driver
+            return opened
+        with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
+            opened = yield from driver
+        tell_opened(opened)
+        return opened
+
+    def _share_sources(self, opened: Opened) -> Driver[list[Source]]:
+        """Resolved by rank 0, so that what is to be said about them is said once."""
+        pairs = None
+        if self.seat.rank == 0:
+            pairs = [(one.user_id, one.internal) for one in resolve_sources(opened.graph, self.config)]
+        shared = yield from broadcast_facts(self.seat, pairs)
+        return [Source(*pair) for pair in shared]
+
+    # ------------------------------------------------------------------------------------- the searches
+
+    def _search_all(self, opened: Opened, plan: Plan | None, part: Part, sources: list[Source]) -> Driver[list[Run]]:
+        """The certified runs, at rank 0; elsewhere an empty list."""
+        engine = RankEngine(part, engine=self.config.engine, sync=self.config.cluster.sync, core_size=0)
+        scatter = _Scatter(part) if self.seat.rank == 0 else None
+        runs: list[Run] = []
+        yield from self.events.align(self.trace)
+        with progress("traversing", "source") if scatter is not None else nullcontext() as bar:
+            for done, source in enumerate(sources):
+                if bar is not None:
+                    bar(done, len(sources))
+                self.trace.source = source.user_id
+                if source.internal >= 0:
+                    run = yield from self._search(opened, plan, engine, scatter, source)
+                else:
+                    run = run_without_edges(opened.graph, source)
+                runs += [] if run is None else [run]
+        self.trace.source = None
+        return runs
+
+    def _search(
+        self, opened: Opened, plan: Plan | None, engine: RankEngine, scatter: _Scatter | None, source: Source
+    ) -> Driver[Run | None]:
+        trace = self.trace
+        yield from barrier()  # rank 0 may still be proving the last one: wait without spinning
+        yield from barrier(patient=False)
+        began = time.perf_counter()
+        outcome = yield from engine.search(source.internal)
+        elapsed = np.array([round((time.perf_counter() - began) * 1e9)], np.int64)
+        slowest = yield AllReduce(elapsed, "max")
+        self.events.extend(source.user_id, outcome.statistics.events)
+        with trace.span("coordinator", "gather"):
+            result = np.concatenate([outcome.levels, outcome.parents]).astype(np.int32, copy=False).view(np.uint8)
+            gathered = yield from gather(self.seat, result)
+            by_rank = yield from gather_facts(self.seat, outcome.statistics.as_dict())
+        if scatter is None or gathered is None or by_rank is None:
+            return None
+        assert plan is not None
+        self.statistics = [
+            add_statistics(*pair) for pair in zip(self.statistics or [{}] * len(by_rank), by_rank, strict=True)
+        ]
+        total = over_ranks(by_rank)
+        level, parent = scatter.merge(gathered)
+        found = Traversed(
+            level,
+            parent,
+            NpuTally(outcome=f"off ({plan.mode_reason})"),
+            total["rounds"],
+            total.get("edges_looked_at", 0),
+        )
+        t1 = trace.now()
+        repaired = prove_or_repair(opened.graph, found, source.internal, plan.core_size, trace)
+        seconds = max(float(slowest[0]) * 1e-9, 1e-9)
+        return Run(
+            source, found.level, found.parent, found.npu, found.steps, found.edges_looked_at, seconds, 0.0,
+            trace.now() - t1, repaired, edges_reached(opened.graph, found.level) / seconds,
+            {"ranks": describe_search(by_rank)},
+        )  # fmt: skip
+
+    # --------------------------------------------------------------------------------------- the result
+
+    def _write(
+        self, opened: Opened, plan: Plan, mine: OpenedPart, runs: list[Run], shares: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        assert self.folder is not None
+        seat, config = self.seat, self.config
+        sync = config.cluster.sync if config.engine == "async" else "bsp"
+        statistics = self.statistics or [{}] * seat.size
+        ranks = describe_ranks(seat, mine.part, sync, mine.from_cache, shares, statistics)
+        record = Record(config, opened, plan, runs, self.trace, numba.get_num_threads(), ranks=ranks)
+        return write_record(self.folder, record)
+
+
+class _Scatter:
+    """Puts the masters' values of all parts into arrays over the whole graph; no ids travel, the layout has them."""
+
+    def __init__(self, part: Part) -> None:
+        owner_of, parts = part.layout.owner_of, part.layout.parts
+        self._n = part.n
+        self._order = np.argsort(owner_of, kind="stable").astype(np.int32)  # within a part by ascending internal id
+        self._bounds = np.searchsorted(owner_of[self._order], np.arange(parts + 1))
+
+    def merge(self, gathered: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Level and parent by internal id."""
+        level, parent = np.full(self._n, -1, np.int32), np.full(self._n, -1, np.int32)
+        for rank, payload in enumerate(gathered):
+            own = self._order[self._bounds[rank] : self._bounds[rank + 1]]
+            levels, parents = payload.view(np.int32).reshape(2, own.size)
+            level[own], parent[own] = levels, parents
+        return level, parent
+
+
+def plan_without_npu(opened: Opened, config: Config) -> Plan:
+    """The plan of a job whose worker is off, and why."""
+    off = dataclasses.replace(config, npu=dataclasses.replace(config.npu, mode="off"))
+    plan = make_plan(opened.graph, off)
+    return plan if config.npu.mode == "off" else dataclasses.replace(plan, mode_reason=_WITHOUT_NPU)
+
+
+def config_fingerprint(config: Config) -> str:
+    return hashlib.blake2b(dump_config(config).encode(), digest_size=16).hexdigest()

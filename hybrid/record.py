@@ -1,0 +1,226 @@
+"""A finished job's record, and what is written of it: arrays, forms, summary, trace, configuration, report.
+
+The same for a job of one rank and of many: whoever ran it fills in the record, ``write_record`` does the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybrid import __version__
+from hybrid.config import dump_config
+from hybrid.interrupts import interrupts_held
+from hybrid.opening import Opened
+from hybrid.plan import Plan
+from hybrid.report import write_report
+from hybrid.result import ResultFolder
+from hybrid.run_record import Run
+from hybrid.schema import Config
+from hybrid.trace import Event, Trace
+from hybrid.traverse import NpuTally
+from hybrid.verdict import Verdict
+
+_COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A job's result: where it is, and its summary."""
+
+    folder: Path
+    summary: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """What the record needs to know of the worker."""
+
+    device: str = "none"
+    start_seconds: float | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """All that is known at the end of a job."""
+
+    config: Config
+    opened: Opened
+    plan: Plan
+    runs: list[Run]
+    trace: Trace
+    threads: int
+    worker: WorkerFacts | None = None  # None: there was none
+    verdict: Verdict | None = None
+    ranks: dict[str, Any] | None = None  # None: one
+
+
+@contextmanager
+def result_folder(config: Config) -> Iterator[ResultFolder]:
+    """A folder with the job's log in it; complete under its name after the block, gone if the block fails."""
+    folder = ResultFolder(config.output, config.algorithm)
+    try:
+        with _log_to(folder.path / "log.txt"):
+            yield folder
+        with interrupts_held():
+            folder.commit()
+    except BaseException:
+        with interrupts_held():
+            folder.discard()
+        raise
+
+
+@contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
+    """Put everything into the folder; the summary."""
+    graph, trace, runs = record.opened.graph, record.trace, record.runs
+    with trace.span("coordinator", "write"):
+        arrays = [run.in_user_ids(graph) for run in runs]
+        single = len(arrays) == 1
+        level = arrays[0][0] if single else np.stack([one[0] for one in arrays])
+        parent = arrays[0][1] if single else np.stack([one[1] for one in arrays])
+        folder.write_arrays(graph.user_ids, level, parent)
+        named = [(run.source.user_id, *one) for run, one in zip(runs, arrays, strict=True)]
+        folder.write_forms(record.config.result.forms, graph.user_ids, named)
+    summary = summarise(record)
+    config_text = dump_config(_with_absolute_path(record.config))
+    folder.write_text("config.yaml", config_text)
+    folder.write_text("trace.jsonl", trace.to_jsonl())
+    folder.write_summary(summary)
+    if record.config.result.report:
+        write_report(folder.path, summary, _for_report(trace.events), config_text, final_name=folder.final)
+    return summary
+
+
+def _for_report(events: list[Event]) -> list[Event]:
+    """The report draws one CPU lane: of several ranks, rank 0 stands there for all."""
+    return [
+        {**event, "actor": "cpu"} if event["actor"] == "rank 0" else event
+        for event in events
+        if event["actor"] == "rank 0" or not event["actor"].startswith("rank ")
+    ]
+
+
+def summarise(record: Record) -> dict[str, Any]:
+    """summary.json: what happened, in numbers."""
+    config, plan = record.config, record.plan
+    runs = [run.as_dict() for run in record.runs]
+    rates = [run.teps for run in record.runs if run.teps > 0]
+    summary = {
+        "tandem": __version__,
+        "certified": all(run["certified"] for run in runs),
+        "algorithm": config.algorithm,
+        "engine": config.engine,
+        "strategy": config.bfs.strategy if config.engine == "level" else None,
+        "threads": record.threads,
+        "graph": _describe_graph(record.opened),
+        "core": {
+            "size": plan.core_size,
+            "edges": plan.core_edges,
+            "density": plan.density,
+            "threshold": plan.threshold,
+            "rule": plan.rule,
+        },
+        "sources": [run.source.user_id for run in record.runs],
+        "reached": sum(run["reached"] for run in runs),
+        "max_level": max(run["max_level"] for run in runs),
+        "teps": len(rates) / sum(1 / rate for rate in rates) if rates else 0.0,
+        "seconds": _seconds(record),
+        "npu": _summarise_npu(record),
+        "runs": runs,
+        "verdict": None if record.verdict is None else record.verdict.as_dict(),
+    }
+    if record.ranks is not None:
+        summary["ranks"] = record.ranks
+    return summary
+
+
+def _seconds(record: Record) -> dict[str, float]:
+    trace, runs = record.trace, record.runs
+
+    def spent(kind: str) -> float:
+        return float(sum(e["t1"] - e["t0"] for e in trace.events if e["kind"] == kind and e["actor"] == "coordinator"))
+
+    seconds = {
+        "open": record.opened.seconds_open,
+        "build": record.opened.seconds_build,
+        "compile": spent("compile"),
+        "plan": spent("plan"),
+        "traverse": sum(run.seconds_traverse for run in runs),
+        "certify": sum(run.seconds_certify for run in runs),
+        "compare": spent("compare"),
+        "write": spent("write"),
+        "total": trace.now(),
+    }
+    if record.ranks is not None:
+        seconds |= {"partition": spent("partition"), "gather": spent("gather")}
+    return seconds
+
+
+def _summarise_npu(record: Record) -> dict[str, Any]:
+    plan, worker = record.plan, record.worker
+    totals = NpuTally()
+    for run in record.runs:
+        for name in _COUNTED:
+            setattr(totals, name, getattr(totals, name) + getattr(run.npu, name))
+    if worker is None or plan.mode == "off":
+        totals.outcome = f"off ({plan.mode_reason})"
+    elif worker.failure:
+        totals.outcome = worker.failure
+    elif totals.rounds_merged:
+        totals.outcome = f"merged {totals.rounds_merged} of {totals.rounds_sent} rounds"
+    else:
+        totals.outcome = record.runs[-1].npu.outcome
+    return {
+        "mode": plan.mode,
+        "device": "none" if worker is None else worker.device,
+        "worker": record.config.npu.worker,
+        "start_seconds": None if worker is None else worker.start_seconds,
+        **asdict(totals),
+    }
+
+
+def _with_absolute_path(config: Config) -> Config:
+    """The configuration as it can be run again from any folder."""
+    if config.graph.path is None:
+        return config
+    absolute = str(Path(config.graph.path).absolute())
+    return dataclasses.replace(config, graph=dataclasses.replace(config.graph, path=absolute))
+
+
+def _describe_graph(opened: Opened) -> dict[str, Any]:
+    graph = opened.graph
+    return {
+        "name": opened.name,
+        "vertices": int(graph.user_ids.size),
+        "edges": graph.m if graph.directed else graph.m // 2,
+        "isolated": int(graph.user_ids.size - graph.n),
+        "directed": graph.directed,
+        "from_store": opened.from_store,
+        "notes": list(opened.notes),
+        **{
+            name: graph.meta[name]
+            for name in ("directed_assumed", "self_loops_dropped", "duplicates_dropped")
+            if name in graph.meta
+        },
+    }

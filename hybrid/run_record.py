@@ -1,0 +1,68 @@
+"""What a job keeps of each source: the certified arrays and the numbers that the summary tells."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from hybrid.sources import Source
+from hybrid.traverse import NpuTally
+
+
+@dataclass
+class Run:
+    """One source's certified traversal, in internal ids (empty arrays of -1 when the source has no edges)."""
+
+    source: Source
+    level: np.ndarray
+    parent: np.ndarray
+    npu: NpuTally
+    steps: int
+    edges_looked_at: int
+    seconds_traverse: float
+    seconds_waited: float  # part of seconds_traverse in which the CPU had nothing to do but wait for the worker
+    seconds_certify: float
+    repaired: int  # values that the certificate refused and the CPU set right
+    teps: float
+    further: dict[str, Any] = field(default_factory=dict)  # what only some jobs know, JSON-able
+
+    def in_user_ids(self, graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+        """Level and parent aligned with graph.user_ids."""
+        level, parent = graph.to_user_levels(self.level), graph.to_user_parents(self.parent)
+        own = np.searchsorted(graph.user_ids, self.source.user_id)
+        level[own], parent[own] = 0, self.source.user_id  # also right for a source without edges
+        return level, parent
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source.user_id,
+            "certified": True,
+            "reached": max(1, int(np.count_nonzero(self.level >= 0))),
+            "max_level": max(0, int(self.level.max(initial=0))),
+            "teps": self.teps,
+            "seconds": {
+                "traverse": self.seconds_traverse,
+                "waited": self.seconds_waited,
+                "certify": self.seconds_certify,
+            },
+            "npu": asdict(self.npu),
+            "steps": self.steps,
+            "edges_looked_at": self.edges_looked_at,
+            "repaired": self.repaired,
+            **self.further,
+        }
+
+
+def run_without_edges(graph: Graph, source: Source) -> Run:
+    """A source that has no edges reaches itself, and nobody need search."""
+    nothing = np.full(graph.n, -1, np.int32)
+    tally = NpuTally(outcome="not needed: the source has no edges")
+    return Run(source, nothing, nothing, tally, 0, 0, 0.0, 0.0, 0.0, 0, 0.0)
+
+
+def edges_reached(graph: Graph, level: np.ndarray) -> int:
+    """The input edges among reached vertices, once each: what TEPS counts."""
+    return int(np.diff(graph.out_offsets)[level >= 0].sum()) // (1 if graph.directed else 2)
