@@ -77,6 +77,16 @@ def _add_growth(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(ids="user")
 
 
+def _add_ranks(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser)
+    parser.add_argument("--ranks", type=_positive, default=2, help="MPI ranks (default %(default)s)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", default=[], help="these, such as 'level iec' 'async basp oec'"
+    )
+    parser.set_defaults(threads=1)
+
+
 def _add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=_positive, nargs="+", metavar="N", help="thread counts (default: 1 and all cores)"
@@ -169,5 +179,6 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     "threads": ("how BFS gains from threads", "benchmarks.threads", _add_threads),
     "many": ("64 sources at once against one after the other", "benchmarks.many", _add_many),
     "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
+    "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks", _add_ranks),
     "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
 }

@@ -31,7 +31,7 @@ from hybrid.ranks_meet import require_same
 from hybrid.ranks_open import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
 from hybrid.ranks_summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
 from hybrid.ranks_trace import RankTrace
-from hybrid.ranks_warmup import warm_up_on_ranks
+from hybrid.ranks_warmup import rehearse, warm_up_on_ranks
 from hybrid.record import Record, write_record
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run, edges_reached, run_without_edges
@@ -69,12 +69,14 @@ class RankJob:
             yield from barrier()
         part = mine.part
         _log.info("part %d: %d arcs, %d masters, %d mirrors", seat.rank, part.arcs, part.masters, part.mirrors)
-        with trace.span("coordinator", "compile"):
-            yield from warm_up_on_ranks(seat, config.engine, config.cluster.sync, part.layout.policy)
         with trace.span("coordinator", "plan"):
             plan = plan_without_npu(opened, config) if seat.rank == 0 else None
             sources = yield from self._share_sources(opened)
-        runs = yield from self._search_all(opened, plan, part, sources)
+        with trace.span("coordinator", "compile"):
+            yield from warm_up_on_ranks(seat, config.engine, config.cluster.sync, part.layout.policy)
+            engine = RankEngine(part, engine=config.engine, sync=config.cluster.sync, core_size=0)
+            yield from rehearse(engine, part, [source.internal for source in sources])
+        runs = yield from self._search_all(opened, plan, engine, sources)
         yield from self.events.collect(trace)
         shares = yield from gather_facts(seat, describe_part(part, numba.get_num_threads()))
         if shares is None:
@@ -105,10 +107,11 @@ class RankJob:
 
     # ------------------------------------------------------------------------------------- the searches
 
-    def _search_all(self, opened: Opened, plan: Plan | None, part: Part, sources: list[Source]) -> Driver[list[Run]]:
+    def _search_all(
+        self, opened: Opened, plan: Plan | None, engine: RankEngine, sources: list[Source]
+    ) -> Driver[list[Run]]:
         """The certified runs, at rank 0; elsewhere an empty list."""
-        engine = RankEngine(part, engine=self.config.engine, sync=self.config.cluster.sync, core_size=0)
-        scatter = _Scatter(part) if self.seat.rank == 0 else None
+        scatter = _Scatter(engine.part) if self.seat.rank == 0 else None
         runs: list[Run] = []
         yield from self.events.align(self.trace)
         with progress("traversing", "source") if scatter is not None else nullcontext() as bar:

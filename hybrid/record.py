@@ -24,7 +24,7 @@ from hybrid.report import write_report
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run
 from hybrid.schema import Config
-from hybrid.trace import Event, Trace
+from hybrid.trace import Trace
 from hybrid.traverse import NpuTally
 from hybrid.verdict import Verdict
 
@@ -108,17 +108,8 @@ def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
     folder.write_text("trace.jsonl", trace.to_jsonl())
     folder.write_summary(summary)
     if record.config.result.report:
-        write_report(folder.path, summary, _for_report(trace.events), config_text, final_name=folder.final)
+        write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
     return summary
-
-
-def _for_report(events: list[Event]) -> list[Event]:
-    """The report draws one CPU lane: of several ranks, rank 0 stands there for all."""
-    return [
-        {**event, "actor": "cpu"} if event["actor"] == "rank 0" else event
-        for event in events
-        if event["actor"] == "rank 0" or not event["actor"].startswith("rank ")
-    ]
 
 
 def summarise(record: Record) -> dict[str, Any]:

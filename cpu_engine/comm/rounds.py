@@ -161,6 +161,8 @@ def basp_rounds(worker: Worker, sync: Sync, termination: Termination) -> Driver[
             outgoing += termination.passive(report.sent, report.received)
         if termination.over and not outgoing:
             report.waves = termination.waves
+            # Nobody begins another run before all have left this one: its messages would be taken for this one's.
+            report.note("wait", now, clock())
             return report
         arrived: list[Message] = yield Progress(outgoing, wait=not more and not termination.over)
         now = report.note("wait", now, clock())

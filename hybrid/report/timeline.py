@@ -345,7 +345,7 @@ def _frame(
         el("title", title, id=f"{name}-t"),
         el("desc", _describe(events, scale, with_npu=lanes[-1].actor == "npu"), id=f"{name}-d"),
         join(bands),
-        el("g", _draw_axis(scale, height), class_="axis"),
+        el("g", draw_axis(scale, height), class_="axis"),
         join(body),
         class_="plot",
         height=height,
@@ -358,7 +358,7 @@ def _frame(
     return el("div", labels, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
 
 
-def _draw_axis(scale: TimeScale, height: int) -> Markup:
+def draw_axis(scale: TimeScale, height: int) -> Markup:
     parts = []
     for tick in scale.ticks():
         x = 100 * tick / scale.span

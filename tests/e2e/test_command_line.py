@@ -112,7 +112,7 @@ def test_mindspore_that_cannot_be_imported(tandem, tmp_path: Path) -> None:
         (["--set", "npu.mod=off"], 2, "did you mean npu.mode?"),
         (["--set", "source=abc"], 2, "not a vertex id"),
         (["--set", "source=123456789012345"], 3, "nearest"),
-        (["--set", "ranks=4"], 2, "ranks: 1"),
+        (["--set", "ranks=0"], 2, "at least 1"),
         (["--config", "configs/clusterr.yaml"], 2, "did you mean configs/cluster.yaml?"),
         (["--set", "graph.path=no/such/file"], 3, "no/such/file"),
         (["--set", "source=!!binary xx"], 2, "source"),

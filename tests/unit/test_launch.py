@@ -4,6 +4,7 @@ but a few that do not live long."""
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -387,3 +388,12 @@ def test_folders_of_killed_ranks_are_removed_and_others_are_not(tmp_path: Path) 
 def test_ranks_that_never_meet_are_given_up() -> None:
     with pytest.raises(EnvironmentProblem, match=r"have not met within 0\.2 s"):
         run_launch(launch_of("import time; time.sleep(60)"), 0.2)
+
+
+def test_the_example_for_slurm_is_a_script_and_names_files_that_exist(project_root: Path) -> None:
+    script = project_root / "examples" / "slurm" / "bfs.sbatch"
+    assert subprocess.run(["bash", "-n", str(script)]).returncode == 0
+    text = script.read_text()
+    assert "--mpi=pmix" in text
+    assert "-m mpi4py run.py --config configs/slurm.yaml" in text
+    assert (project_root / "configs" / "slurm.yaml").exists()

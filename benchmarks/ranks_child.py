@@ -1,0 +1,68 @@
+"""One rank of ``bench ranks``: builds its part, searches from every root, and rank 0 writes what all of them measured.
+
+Started by benchmarks/ranks.py through mpirun with one argument: the file that says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.algorithms.ranks_engine import RankEngine, SearchOutcome
+from cpu_engine.comm.mpi import MpiTransport
+from cpu_engine.comm.requests import AllReduce, Driver
+from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.partition import make_layout
+from cpu_engine.graph.store import open_store
+from hybrid.ranks_gather import Seat, barrier, gather_facts
+from hybrid.ranks_open import build_part
+from hybrid.ranks_warmup import warm_up_on_ranks
+
+
+def main(task: dict[str, Any]) -> None:
+    """Measure every variant."""
+    transport = MpiTransport()
+    seat = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    graph = open_store(Path(task["store"]))
+    found = [transport.run(measure(seat, graph, variant, task)) for variant in task["variants"]]
+    if seat.rank == 0:
+        Path(task["result"]).write_text(json.dumps(found))
+
+
+def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, Any]) -> Driver[dict[str, Any]]:
+    """One engine on one policy: the slowest rank's seconds per root and trial, and what was sent."""
+    policy, engine_name, sync = variant["policy"], variant["engine"], variant["sync"]
+    yield from warm_up_on_ranks(seat, engine_name, sync, policy)
+    began = time.perf_counter()
+    part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
+    partition_s = time.perf_counter() - began
+    engine = RankEngine(part, engine=engine_name, sync=sync)
+    seconds: list[list[float]] = [[] for _ in task["roots"]]
+    last: SearchOutcome | None = None
+    counted: list[dict[str, Any]] = []
+    reached: list[int] = []
+    for trial in range(task["trials"]):
+        for at, root in enumerate(task["roots"]):
+            yield from barrier(patient=False)
+            yield from barrier(patient=False)
+            t0 = time.perf_counter()
+            last = yield from engine.search(root)
+            mine = np.array([round((time.perf_counter() - t0) * 1e9)], np.int64)
+            slowest = yield AllReduce(mine, "max")
+            seconds[at].append(int(slowest[0]) * 1e-9)
+            if trial == 0:
+                counted.append(last.statistics.as_dict())
+                fingerprint = [int(np.count_nonzero(last.levels >= 0)), int(np.maximum(last.levels, 0).sum())]
+                total = yield AllReduce(np.array(fingerprint, np.int64))
+                reached.append([int(one) for one in total])  # type: ignore[arg-type]
+    by_rank = yield from gather_facts(seat, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
+    return {**variant, "partition_seconds": partition_s, "seconds": seconds, "reached": reached, "by_rank": by_rank}
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))

@@ -1,0 +1,257 @@
+"""The section on a job's ranks: how many, how even, what each did when, and what went over the wire.
+
+Invariant: pictures are drawn of as many of the slowest sources as the page has room for, at least of one; the section
+says which are missing. Without a trace of the ranks, or without their numbers, it says so and tells the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid.report.events import Event, as_dict, as_list
+from hybrid.report.facts import Facts
+from hybrid.report.markup import EMPTY, Markup, el, join
+from hybrid.report.panels import legend_item, zoomable
+from hybrid.report.ranks_lanes import STACK, Machine, hosts_of, machines_of, style_of
+from hybrid.report.ranks_picture import Budget, draw_ranks
+from hybrid.report.ranks_tables import KINDS, rank_table, real, traffic_table
+from hybrid.report.scale import window
+from hybrid.report.units import DASH, compact, count, number, plural, seconds, share, size, whole
+
+COLUMNS = 20_000  # in all lanes of all pictures together
+LEAST_COLUMNS, MOST_COLUMNS = 120, 600  # per lane
+POINTABLE = 900  # events that can be pointed at, in all pictures together
+MAX_PICTURES = 24
+POLICIES = {
+    "oec": "outgoing edge-cut",
+    "iec": "incoming edge-cut",
+    "cvc": "Cartesian vertex-cut",
+    "uvc": "hybrid vertex-cut",
+    "2d": "2D grid",
+}
+SYNCS = {"bsp": "in rounds together (BSP)", "basp": "asynchronously (BASP)"}
+LEGEND = {
+    "push": "push step",
+    "pull": "pull step",
+    "async": "asynchronous step",
+    "compute": "other work",
+    "pack": "pack: makes and reads messages",
+    "wait": "wait: in communication",
+}
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One source's events by rank, and how long it took."""
+
+    source: str
+    run: Mapping[str, Any]
+    events: Mapping[int, Sequence[Event]]
+    lasted: float
+
+
+def draw_ranks_section(facts: Facts) -> Markup:
+    """The whole section; nothing for a job without ranks."""
+    if not facts.on_ranks:
+        return EMPTY
+    ranks = facts.ranks
+    rows = [as_dict(one) for one in as_list(ranks.get("per_rank")) if as_dict(one)]
+    parts = [
+        el("h2", "Ranks over time"),
+        el("p", say_ranks(ranks), class_="lead"),
+        _draw_figures(facts, rows),
+        *_draw_pictures(facts),
+        el("h3", "Each rank"),
+        el("p", say_balance(ranks, rows)),
+        rank_table(rows) if rows else el("p", "The summary lists no ranks.", class_="muted"),
+        el("h3", "What went over the wire"),
+        el("p", say_bytes(as_dict(ranks.get("totals")), len(rows))),
+        traffic_table(as_dict(as_dict(ranks.get("totals")).get("traffic"))),
+    ]
+    return el("section", *parts, id="ranks", class_="long")
+
+
+# ----------------------------------------------------------------------------------------------------- in words
+
+
+def say_ranks(ranks: Mapping[str, Any]) -> str:
+    """Who worked together, and how."""
+    hosts = as_dict(ranks.get("hosts"))
+    on = f"on {next(iter(hosts))}" if len(hosts) == 1 else f"on {plural(len(hosts), 'machine')}" if hosts else ""
+    policy, sync = str(ranks.get("policy") or ""), str(ranks.get("sync") or "")
+    grid = [whole(side) for side in as_list(ranks.get("grid"))]
+    shape = f" of {grid[0]} x {grid[1]}" if len(grid) == 2 and policy in ("cvc", "2d") else ""
+    cut = f"cut by {policy} ({POLICIES.get(policy, 'a policy of its own')}{shape})" if policy else ""
+    together = f"working {SYNCS[sync]}" if sync in SYNCS else ""
+    words = [f"{plural(whole(ranks.get('ranks')), 'rank')} {on}".strip(), cut, together]
+    return ", ".join(word for word in words if word) + "."
+
+
+def say_balance(ranks: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """How evenly the work was spread."""
+    if len(rows) < 2:
+        return "Over all sources. With a single rank there is nothing to balance."
+    imbalance = number(ranks.get("load_imbalance"))
+    busiest = max(rows, key=lambda one: real(one, "compute_s"))
+    whole_time = sum(real(one, f"{kind}_s") for one in rows for kind in KINDS)
+    spent = ", ".join(f"{share(sum(real(one, f'{kind}_s') for one in rows), whole_time)} {kind}" for kind in KINDS)
+    if imbalance is None:
+        return f"Over all sources. Of the ranks' time {spent}."
+    return (
+        f"Over all sources. Load imbalance {imbalance:.2f}: rank {count(busiest.get('rank'))} computed longest, "
+        f"{imbalance:.2f} times the mean. Of the ranks' time {spent}."
+    )
+
+
+def say_bytes(totals: Mapping[str, Any], ranks: int) -> str:
+    """Bytes sent against what pairs of id and value would have taken."""
+    sent, pairs = real(totals, "bytes"), real(totals, "pair_bytes")
+    if not sent:
+        return "Nothing was sent." + (" A single rank has nobody to send to." if ranks == 1 else "")
+    in_messages = f"{size(sent)} in {plural(whole(totals.get('messages')), 'message')}"
+    if not pairs:
+        return f"{in_messages}. What (id, value) pairs would have taken was not counted for this engine."
+    return (
+        f"{in_messages}; an (id, value) pair of 8 bytes for every update would have been {size(pairs)}: "
+        f"{_fraction(sent / pairs)} of that was sent."
+    )
+
+
+def _fraction(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def _draw_figures(facts: Facts, rows: Sequence[Mapping[str, Any]]) -> Markup:
+    ranks, totals = facts.ranks, as_dict(facts.ranks.get("totals"))
+    pairs, reached = real(totals, "pair_bytes"), real(facts.summary, "reached")
+    relaxations = real(totals, "relaxations")
+    figures = [
+        ("load imbalance", _two_digits(ranks.get("load_imbalance"))),
+        ("arc imbalance", _two_digits(ranks.get("arc_imbalance"))),
+        ("copies of a vertex", _two_digits(ranks.get("replication"))),
+        ("time in compute", _part_of_time(rows, "compute")),
+        ("time waiting", _part_of_time(rows, "wait")),
+        ("sent", size(totals.get("bytes"))),
+        ("of (id, value) pairs", _fraction(real(totals, "bytes") / pairs) if pairs else DASH),
+        ("relaxations per vertex reached", f"{relaxations / reached:.2f}" if reached and relaxations else DASH),
+    ]
+    return el("ul", *(el("li", el("b", value), el("span", name)) for name, value in figures), class_="flow")
+
+
+def _two_digits(value: object) -> str:
+    found = number(value)
+    return DASH if found is None else f"{found:.2f}"
+
+
+def _part_of_time(rows: Sequence[Mapping[str, Any]], kind: str) -> str:
+    spent = {one: sum(real(row, f"{one}_s") for row in rows) for one in KINDS}
+    return share(spent[kind], sum(spent.values()))
+
+
+# -------------------------------------------------------------------------------------------------- the pictures
+
+
+def _draw_pictures(facts: Facts) -> list[Markup]:
+    searches = _searches_of(facts)
+    if not searches:
+        return [el("p", "The trace has no events of the ranks: there is no picture of them.", class_="muted")]
+    hosts = hosts_of(facts.ranks)
+    lanes = sum(len(machine.lanes) for machine in machines_of(hosts, searches[0].events))
+    room = max(1, min(MAX_PICTURES, COLUMNS // (LEAST_COLUMNS * lanes)))
+    slowest = sorted(searches, key=lambda one: -one.lasted)[:room]
+    shown = [one for one in searches if one in slowest]
+    budget = Budget(
+        max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown)))), max(60, POINTABLE // len(shown))
+    )
+    parts = []
+    if len(shown) > 1:
+        tabs = [_tab(one, i, selected=one is slowest[0]) for i, one in enumerate(shown)]
+        parts.append(el("div", *tabs, class_="tabs", role="tablist", aria_label="Source"))
+    if len(shown) < len(searches):
+        few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
+        parts.append(el("p", f"Of {len(searches):,} sources {few} drawn.", class_="muted"))
+    for i, search in enumerate(shown):
+        drawn = _draw_search(search, machines_of(hosts, search.events), budget, f"ranks{i}")
+        parts.append(
+            el(
+                "div",
+                *drawn,
+                class_="panel on" if search is slowest[0] else "panel",
+                id=f"ranks-source-{i}",
+                role="tabpanel" if len(shown) > 1 else None,
+                aria_labelledby=f"ranks-tab-{i}" if len(shown) > 1 else None,
+                data_source=search.source,
+            )
+        )
+    return [el("div", *parts, class_="group")]
+
+
+def _searches_of(facts: Facts) -> list[_Search]:
+    """The sources of which the ranks' trace knows something, in the order of the summary."""
+    by_source: dict[str, dict[int, list[Event]]] = {}
+    for rank, events in facts.rank_events.items():
+        for event in events:
+            if event.source is not None:
+                by_source.setdefault(event.source, {}).setdefault(rank, []).append(event)
+    order = {run.source: i for i, run in enumerate(facts.runs)}
+    runs = {run.source: run.run for run in facts.runs}
+    searches = []
+    for source, events in sorted(by_source.items(), key=lambda item: order.get(item[0], len(order))):
+        own = [event for some in events.values() for event in some]
+        lasted = max(event.t1 for event in own) - min(event.t0 for event in own)
+        searches.append(_Search(source, runs.get(source, {}), events, lasted))
+    return searches
+
+
+def _tab(search: _Search, index: int, *, selected: bool) -> Markup:
+    return el(
+        "a",
+        search.source,
+        el("span", seconds(search.lasted), class_="took"),
+        href=f"#ranks-source-{index}",
+        id=f"ranks-tab-{index}",
+        role="tab",
+        aria_selected="true" if selected else "false",
+        aria_controls=f"ranks-source-{index}",
+        data_source=search.source,
+    )
+
+
+def _draw_search(search: _Search, machines: Sequence[Machine], budget: Budget, name: str) -> list[Markup]:
+    own = [event for some in search.events.values() for event in some]
+    scale = window(min(event.t0 for event in own), max(event.t1 for event in own))
+    title = f"Ranks over time, source {search.source}"
+    drawing = draw_ranks(machines, scale, budget, name=name, title=title)
+    about = f"{seconds(scale.span)}, beginning {seconds(scale.start)} into the job"
+    return [
+        zoomable(name, f"Source {search.source}", drawing, about),
+        el("p", say_search(search.run), class_="muted") if search.run else EMPTY,
+        _draw_legend(own),
+    ]
+
+
+def say_search(run: Mapping[str, Any]) -> str:
+    """One search in numbers."""
+    found, times = as_dict(run.get("ranks")), as_dict(run.get("seconds"))
+    pairs, imbalance = number(found.get("bytes_against_pairs")), number(found.get("load_imbalance"))
+    words = [
+        f"Traversed in {seconds(times.get('traverse'))}" if "traverse" in times else "",
+        plural(whole(found.get("rounds")), "round") if "rounds" in found else "",
+        f"{size(found.get('bytes'))} in {compact(found.get('messages'))} messages" if "bytes" in found else "",
+        f"{_fraction(pairs)} of (id, value) pairs" if pairs is not None else "",
+        f"load imbalance {imbalance:.2f}" if imbalance is not None else "",
+    ]
+    said = ", ".join(word for word in words if word)
+    return f"{said}." if said else ""
+
+
+def _draw_legend(events: Sequence[Event]) -> Markup:
+    used = {style_of(event) for event in events if event.actor != "npu"}
+    items = [legend_item(f"r-{style}", LEGEND[style]) for style in STACK if style in used]
+    if any(event.kind == "round" for event in events):
+        items.append(legend_item("k-round", "round of the machine's NPU worker"))
+    items.append(legend_item("band", "nothing recorded"))
+    note = el("p", "Where events are shorter than a pixel, heights are shares of the time.", class_="muted")
+    return join([el("ul", *items, class_="legend"), note])

@@ -1,0 +1,154 @@
+"""The ranks in numbers: one row per rank, and what travelled by phase and encoding.
+
+Invariant: every bar stands beside its number; the rows add up to the row of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybrid.report.events import as_dict
+from hybrid.report.markup import EMPTY, Markup, el, percent
+from hybrid.report.tables import TALL, row, table
+from hybrid.report.units import DASH, count, number, seconds, share, significant, size, whole
+
+PHASES = {
+    "reduce": "reduce: mirrors to masters",
+    "broadcast": "broadcast: masters to mirrors",
+    "fold": "fold: mirrors to masters",
+    "spread": "spread: masters to mirrors",
+}
+ENCODINGS = {
+    "whole": "whole array",
+    "bitset": "bitset",
+    "offsets": "offsets",
+    "offsets16": "offsets, 16 bit",
+    "offsets32": "offsets, 32 bit",
+    "ids": "ids",
+    "nothing": "nothing new",
+}
+KINDS = ("compute", "pack", "wait")
+
+
+def real(facts: Mapping[str, Any], name: str) -> float:
+    """A figure that must not be negative; 0 when it is missing."""
+    return max(0.0, number(facts.get(name)) or 0.0)
+
+
+def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """One row per rank, their sums, and the largest against the mean."""
+    with_hosts = len({str(one.get("host")) for one in rows}) > 1
+    figures: list[tuple[str, str, Any]] = [
+        ("Arcs", "arcs", count),
+        ("Masters", "masters", count),
+        ("Mirrors", "mirrors", count),
+        ("Compute", "compute_s", seconds),
+        ("Pack", "pack_s", seconds),
+        ("Wait", "wait_s", seconds),
+    ]
+    sent: list[tuple[str, str, Any]] = [
+        ("Sent", "bytes", size),
+        ("Messages", "messages", count),
+        ("Rounds", "rounds", count),
+        ("Relaxations", "relaxations", count),
+    ]
+    heads = ["Rank", *(["Machine"] if with_hosts else []), *(head for head, _, _ in figures), "Its time"]
+    heads += [head for head, _, _ in sent]
+    text = (0, 1) if with_hosts else (0,)
+    longest = max((sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows), default=0.0)
+
+    def cells(first: str, host: str, values: Mapping[str, str], bar: Markup) -> list[object]:
+        named = [first, *([host] if with_hosts else [])]
+        return [*named, *(values[name] for _, name, _ in figures), bar, *(values[name] for _, name, _ in sent)]
+
+    columns = [*figures, *sent]
+    body = [
+        row(
+            cells(
+                count(one.get("rank")),
+                str(one.get("host") or DASH),
+                {name: said(one.get(name)) for _, name, said in columns},
+                _time_bar(one, longest),
+            ),
+            text_columns=text,
+        )
+        for one in rows
+    ]
+    if len(rows) > 1:
+        sums = {name: said(_sum(rows, name)) for _, name, said in columns} | {"rounds": ""}
+        uneven = {name: _uneven(rows, name) for _, name, _ in columns}
+        below = [
+            row(cells("all", "", sums, EMPTY), text_columns=text, style="sum"),
+            row(cells("largest / mean", "", uneven, EMPTY), text_columns=text, style="sum"),
+        ]
+        # They come first when there are many rows, so that nobody has to scroll for them.
+        body = [*below, *body] if len(rows) > TALL else [*body, *below]
+    return table(heads, body, text_columns=text, caption="Ranks: what each held, did and sent, over all sources")
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | int:
+    values = [one.get(name) for one in rows]
+    return sum(real(one, name) for one in rows) if name.endswith("_s") else sum(whole(value) for value in values)
+
+
+def _uneven(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    values = [real(one, name) for one in rows]
+    total = sum(values)
+    return f"{max(values) * len(values) / total:.2f}" if total else DASH
+
+
+def _time_bar(one: Mapping[str, Any], longest: float) -> Markup:
+    """Compute, pack and wait as one bar; the longest of all ranks fills the cell."""
+    if longest <= 0:
+        return EMPTY
+    x, parts = 0.0, []
+    for kind in KINDS:
+        width = 100 * real(one, f"{kind}_s") / longest
+        parts.append(el("rect", x=percent(x), width=percent(width), height=12, class_=f"r-{kind}"))
+        x += width
+    whole_time = sum(real(one, f"{kind}_s") for kind in KINDS)
+    tip = ", ".join(f"{kind} {share(real(one, f'{kind}_s'), whole_time)}" for kind in KINDS)
+    return el("svg", el("title", tip), *parts, class_="times", width=110, height=12, role="img")
+
+
+def traffic_table(traffic: Mapping[str, Any]) -> Markup:
+    """Bytes and messages by phase and encoding, as bars with their numbers. Nothing when nothing travelled."""
+    found = [
+        (phase, encoding, real(tally, "bytes"), real(tally, "messages"))
+        for phase, forms in traffic.items()
+        for encoding, tally in ((name, as_dict(value)) for name, value in as_dict(forms).items())
+    ]
+    found = [one for one in found if one[2] or one[3]]
+    if not found:
+        return EMPTY
+    order = {name: i for i, name in enumerate(ENCODINGS)}
+    found.sort(key=lambda one: (list(traffic).index(one[0]), order.get(one[1], len(order))))
+    most_bytes, most_messages = (max(one[i] for one in found) for i in (2, 3))
+    rows, previous = [], None
+    for phase, encoding, sent, messages in found:
+        each = sent / messages if messages else 0.0
+        cells: list[object] = [
+            "" if phase == previous else PHASES.get(phase, phase),
+            ENCODINGS.get(encoding, encoding),
+            _bar(sent, most_bytes, "r-bytes"),
+            size(sent),
+            _bar(messages, most_messages, "r-messages"),
+            count(messages),
+            f"{size(float(significant(each).replace(',', '')))}" if sent else DASH,
+        ]
+        rows.append(row(cells, text_columns=(0, 1, 2, 4)))
+        previous = phase
+    heads = ["Phase", "Encoding", "Bytes", "", "Messages", "", "Each"]
+    return el(
+        "div",
+        table(heads, rows, text_columns=(0, 1, 2, 4), caption="Bytes and messages by phase and encoding"),
+        class_="traffic",
+    )
+
+
+def _bar(value: float, most: float, style: str) -> Markup:
+    if not value or not most:
+        return EMPTY
+    bar = el("rect", width=percent(max(1.0, 100 * value / most)), height=12, rx=2, class_=style)
+    return el("svg", bar, width="100%", height=12, aria_hidden="true")
