@@ -100,7 +100,7 @@ def run_ranks(
 
 def row_of(name: str, rounds: list[dict[str, Any]], edges: list[int]) -> dict[str, Any]:
     """The figures of one variant over all rounds."""
-    per_root = [sum((one["seconds"][at] for one in rounds), []) for at in range(len(edges))]
+    per_root = [[time for one in rounds for time in one["seconds"][at]] for at in range(len(edges))]
     best = [min(runs) for runs in per_root]
     first = rounds[0]
     searches = [search for rank in first["by_rank"] for search in rank["searches"]]

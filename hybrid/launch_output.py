@@ -11,8 +11,16 @@ import signal
 from dataclasses import dataclass, field
 
 from hybrid.announce import read_announcement
-from hybrid.errors import EXIT_CODES, EXIT_ENVIRONMENT, EXIT_INTERNAL, EXIT_OK, EnvironmentProblem
+from hybrid.errors import (
+    EXIT_CODES,
+    EXIT_ENVIRONMENT,
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EnvironmentProblem,
+)
 
+_ERROR = "tandem: error: "
 _FRAME = re.compile(r"-{60,}")
 _KILLED = re.compile(
     r"process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on\s+signal (?P<signal>\d+)", re.IGNORECASE
@@ -58,7 +66,9 @@ _CAUSES = (  # words of a launcher, what they mean, the fix
         "install Tandem at the same path on every machine, or on a shared file system",
     ),
 )
-_ACCOMPANYING = ("MPI_ABORT was invoked", "mpi-abort", 'calling "abort"', "non-zero")  # consequences of a cause
+# What Open MPI's library says in surviving ranks, but not its account of a crash.
+_LIBRARY_LINE = re.compile(r"\[[^\]]+\] (\*\*\* (?!Process received|End of error)|\d+ more process)")
+_ACCOMPANYING = ("MPI_ABORT was invoked", "mpi-abort", 'calling "abort"', "non-zero", "peer process has unexpectedly")
 
 
 @dataclass
@@ -70,6 +80,7 @@ class LaunchOutput:
     said_why: bool = False  # a rank has explained itself
     _killed: EnvironmentProblem | None = None  # a rank that could not explain itself
     _cause: EnvironmentProblem | None = None
+    _errors: list[str] = field(default_factory=list)
     _consequences: list[str] = field(default_factory=list)
     _frame: list[str] | None = None
     _after_frame: bool = False
@@ -81,7 +92,7 @@ class LaunchOutput:
     def feed(self, line: str) -> list[str]:
         """Take a line without its end; the lines to show for it."""
         if self._after_frame:
-            line = line.removeprefix(" ")  # prterun ends its frames with a lone blank
+            line = line.lstrip(" ")  # prterun ends its frames with lone blanks
         message = read_announcement(line)
         if message is not None:
             self._note(message)
@@ -96,7 +107,14 @@ class LaunchOutput:
             return []
         if self._after_frame and not line:
             return []
+        if _LIBRARY_LINE.match(line):
+            self._consequences.append(line)
+            return []
         self._after_frame = False
+        if line.startswith(_ERROR):
+            again, self.said_why = line in self._errors, True
+            self._errors.append(line)
+            return [] if again else [line]  # what every rank comes to by itself is said once
         return [line]
 
     def finish(self) -> list[str]:
@@ -113,8 +131,17 @@ class LaunchOutput:
             return EXIT_ENVIRONMENT, self._killed
         if self._cause is not None and not self.said_why:
             return EXIT_ENVIRONMENT, self._cause
-        if self.said_why or (code in EXIT_CODES and self.met):
+        if self.said_why:
             return (code if code in EXIT_CODES else EXIT_INTERNAL), None
+        if code == EXIT_INTERRUPTED:
+            return EXIT_ENVIRONMENT, EnvironmentProblem(
+                "a rank was told to stop from outside, and all of them have", fix="find out who did, then run again"
+            )
+        if self._consequences:
+            return EXIT_ENVIRONMENT, EnvironmentProblem(
+                "a rank ended without a word, or the connection to it was lost",
+                fix="look at the lines above, and on the machines for lack of memory (dmesg)",
+            )
         if code < 0 or code > 128:
             number = -code if code < 0 else code - 128
             return EXIT_ENVIRONMENT, EnvironmentProblem(

@@ -25,14 +25,15 @@ from hybrid.certify import prove_or_repair
 from hybrid.config import dump_config
 from hybrid.job import tell_opened
 from hybrid.opening import Opened, open_graph
-from hybrid.plan import Plan, make_plan
+from hybrid.plan import Plan
 from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather, gather_facts
 from hybrid.ranks_meet import require_same
+from hybrid.ranks_npu import RankNpu
 from hybrid.ranks_open import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
 from hybrid.ranks_summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
 from hybrid.ranks_trace import RankTrace
 from hybrid.ranks_warmup import rehearse, warm_up_on_ranks
-from hybrid.record import Record, write_record
+from hybrid.record import Record, WorkerFacts, write_record
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run, edges_reached, run_without_edges
 from hybrid.schema import Config
@@ -40,9 +41,9 @@ from hybrid.sources import Source, resolve_sources
 from hybrid.terminal import progress
 from hybrid.trace import Trace
 from hybrid.traverse import NpuTally, Traversed
+from hybrid.verdict import Verdict
 from hybrid.warmup import say_if_slow
 
-_WITHOUT_NPU = "a job on several ranks runs on the CPUs alone in this version"
 _log = logging.getLogger(__name__)
 
 
@@ -60,9 +61,24 @@ class RankJob:
 
     def drive(self) -> Driver[dict[str, Any] | None]:
         """All of it; the summary at rank 0."""
-        seat, config, trace = self.seat, self.config, self.trace
         fix = "give every rank the same file and arguments"
-        yield from require_same(seat, "configuration", config_fingerprint(config), fix)
+        yield from require_same(self.seat, "configuration", config_fingerprint(self.config), fix)
+        log_path = None if self.folder is None else self.folder.path / "worker.log"
+        npu = RankNpu(self.seat, self.config, self.trace, log_path, self._announcer)
+        try:
+            npu.start()
+            found = yield from self._drive(npu)
+        finally:
+            npu.close()
+        if found is None:
+            yield from barrier()
+            return None
+        summary = self._write(found)
+        yield from barrier()
+        return summary
+
+    def _drive(self, npu: RankNpu) -> Driver[_Found | None]:
+        seat, config, trace = self.seat, self.config, self.trace
         opened = yield from self._open()
         with trace.span("coordinator", "partition"):
             mine = yield from open_part_on_ranks(seat, config, opened)
@@ -70,22 +86,25 @@ class RankJob:
         part = mine.part
         _log.info("part %d: %d arcs, %d masters, %d mirrors", seat.rank, part.arcs, part.masters, part.mirrors)
         with trace.span("coordinator", "plan"):
-            plan = plan_without_npu(opened, config) if seat.rank == 0 else None
+            plan, core_size = yield from npu.share_plan(opened)
             sources = yield from self._share_sources(opened)
         with trace.span("coordinator", "compile"):
             yield from warm_up_on_ranks(seat, config.engine, config.cluster.sync, part.layout.policy)
-            engine = RankEngine(part, engine=config.engine, sync=config.cluster.sync, core_size=0)
+            engine = RankEngine(part, engine=config.engine, sync=config.cluster.sync, core_size=core_size)
+            npu.attach(engine, core_size)
             yield from rehearse(engine, part, [source.internal for source in sources])
-        runs = yield from self._search_all(opened, plan, engine, sources)
+        runs = yield from self._search_all(opened, npu, engine, sources)
+        verdict = None
+        if config.compare.enabled and npu.mode != "off":
+            with trace.span("coordinator", "compare", repeats=config.compare.repeats):
+                with_edges = [source for source in sources if source.internal >= 0]
+                verdict = yield from npu.compare(engine, with_edges, config.compare.repeats)
         yield from self.events.collect(trace)
         shares = yield from gather_facts(seat, describe_part(part, numba.get_num_threads()))
         if shares is None:
-            yield from barrier()
             return None
         assert plan is not None
-        summary = self._write(opened, plan, mine, runs, shares)
-        yield from barrier()
-        return summary
+        return _Found(opened, plan, mine, runs, shares, npu.worker, verdict)
 
     def _open(self) -> Driver[Opened]:
         driver = open_graph_on_ranks(self.seat, self.config.graph, self.trace, self._announcer, self._opener)
@@ -108,7 +127,7 @@ class RankJob:
     # ------------------------------------------------------------------------------------- the searches
 
     def _search_all(
-        self, opened: Opened, plan: Plan | None, engine: RankEngine, sources: list[Source]
+        self, opened: Opened, npu: RankNpu, engine: RankEngine, sources: list[Source]
     ) -> Driver[list[Run]]:
         """The certified runs, at rank 0; elsewhere an empty list."""
         scatter = _Scatter(engine.part) if self.seat.rank == 0 else None
@@ -120,7 +139,7 @@ class RankJob:
                     bar(done, len(sources))
                 self.trace.source = source.user_id
                 if source.internal >= 0:
-                    run = yield from self._search(opened, plan, engine, scatter, source)
+                    run = yield from self._search(opened, npu, engine, scatter, source)
                 else:
                     run = run_without_edges(opened.graph, source)
                 runs += [] if run is None else [run]
@@ -128,56 +147,82 @@ class RankJob:
         return runs
 
     def _search(
-        self, opened: Opened, plan: Plan | None, engine: RankEngine, scatter: _Scatter | None, source: Source
+        self, opened: Opened, npu: RankNpu, engine: RankEngine, scatter: _Scatter | None, source: Source
     ) -> Driver[Run | None]:
         trace = self.trace
         yield from barrier()  # rank 0 may still be proving the last one: wait without spinning
+        withheld = yield from npu.begin()
         yield from barrier(patient=False)
         began = time.perf_counter()
-        outcome = yield from engine.search(source.internal)
+        outcome = yield from engine.search(source.internal, npu.outside, withhold_core=withheld)
         elapsed = np.array([round((time.perf_counter() - began) * 1e9)], np.int64)
         slowest = yield AllReduce(elapsed, "max")
-        self.events.extend(source.user_id, outcome.statistics.events)
+        tally, rounds = yield from npu.end()
+        self.events.extend(source.user_id, [*outcome.statistics.events, *rounds])
         with trace.span("coordinator", "gather"):
             result = np.concatenate([outcome.levels, outcome.parents]).astype(np.int32, copy=False).view(np.uint8)
             gathered = yield from gather(self.seat, result)
             by_rank = yield from gather_facts(self.seat, outcome.statistics.as_dict())
-        if scatter is None or gathered is None or by_rank is None:
-            return None
-        assert plan is not None
+        run = None
+        if scatter is not None and gathered is not None and by_rank is not None:
+            assert tally is not None
+            run = self._prove(opened, engine, source, scatter.merge(gathered), by_rank, tally, float(slowest[0]) * 1e-9)
+        yield from npu.tell_repaired(0 if run is None else run.repaired, source)
+        return run
+
+    def _prove(
+        self,
+        opened: Opened,
+        engine: RankEngine,
+        source: Source,
+        found_by_all: tuple[np.ndarray, np.ndarray],
+        by_rank: list[Statistics],
+        tally: NpuTally,
+        elapsed_s: float,
+    ) -> Run:
+        """At rank 0, on the whole graph, which knows nothing of parts."""
+        trace = self.trace
         self.statistics = [
             add_statistics(*pair) for pair in zip(self.statistics or [{}] * len(by_rank), by_rank, strict=True)
         ]
         total = over_ranks(by_rank)
-        level, parent = scatter.merge(gathered)
-        found = Traversed(
-            level,
-            parent,
-            NpuTally(outcome=f"off ({plan.mode_reason})"),
-            total["rounds"],
-            total.get("edges_looked_at", 0),
-        )
+        found = Traversed(*found_by_all, tally, total["rounds"], total.get("edges_looked_at", 0))
         t1 = trace.now()
-        repaired = prove_or_repair(opened.graph, found, source.internal, plan.core_size, trace)
-        seconds = max(float(slowest[0]) * 1e-9, 1e-9)
+        repaired = prove_or_repair(opened.graph, found, source.internal, engine.core_size, trace)
+        seconds = max(elapsed_s, 1e-9)
+        waited = min(seconds, sum(one.get("wait_s", 0.0) for one in by_rank) / len(by_rank))
         return Run(
-            source, found.level, found.parent, found.npu, found.steps, found.edges_looked_at, seconds, 0.0,
+            source, found.level, found.parent, found.npu, found.steps, found.edges_looked_at, seconds, waited,
             trace.now() - t1, repaired, edges_reached(opened.graph, found.level) / seconds,
             {"ranks": describe_search(by_rank)},
         )  # fmt: skip
 
     # --------------------------------------------------------------------------------------- the result
 
-    def _write(
-        self, opened: Opened, plan: Plan, mine: OpenedPart, runs: list[Run], shares: list[dict[str, Any]]
-    ) -> dict[str, Any]:
+    def _write(self, found: _Found) -> dict[str, Any]:
         assert self.folder is not None
         seat, config = self.seat, self.config
         sync = config.cluster.sync if config.engine == "async" else "bsp"
         statistics = self.statistics or [{}] * seat.size
-        ranks = describe_ranks(seat, mine.part, sync, mine.from_cache, shares, statistics)
-        record = Record(config, opened, plan, runs, self.trace, numba.get_num_threads(), ranks=ranks)
+        ranks = describe_ranks(seat, found.mine.part, sync, found.mine.from_cache, found.shares, statistics)
+        threads = numba.get_num_threads()
+        record = Record(
+            config, found.opened, found.plan, found.runs, self.trace, threads, found.worker, found.verdict, ranks
+        )
         return write_record(self.folder, record)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """What rank 0 has in the end."""
+
+    opened: Opened
+    plan: Plan
+    mine: OpenedPart
+    runs: list[Run]
+    shares: list[dict[str, Any]]
+    worker: WorkerFacts | None
+    verdict: Verdict | None
 
 
 class _Scatter:
@@ -197,13 +242,6 @@ class _Scatter:
             levels, parents = payload.view(np.int32).reshape(2, own.size)
             level[own], parent[own] = levels, parents
         return level, parent
-
-
-def plan_without_npu(opened: Opened, config: Config) -> Plan:
-    """The plan of a job whose worker is off, and why."""
-    off = dataclasses.replace(config, npu=dataclasses.replace(config.npu, mode="off"))
-    plan = make_plan(opened.graph, off)
-    return plan if config.npu.mode == "off" else dataclasses.replace(plan, mode_reason=_WITHOUT_NPU)
 
 
 def config_fingerprint(config: Config) -> str:

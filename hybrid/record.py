@@ -28,7 +28,7 @@ from hybrid.trace import Trace
 from hybrid.traverse import NpuTally
 from hybrid.verdict import Verdict
 
-_COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
+COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _summarise_npu(record: Record) -> dict[str, Any]:
     plan, worker = record.plan, record.worker
     totals = NpuTally()
     for run in record.runs:
-        for name in _COUNTED:
+        for name in COUNTED:
             setattr(totals, name, getattr(totals, name) + getattr(run.npu, name))
     if worker is None or plan.mode == "off":
         totals.outcome = f"off ({plan.mode_reason})"

@@ -35,7 +35,7 @@ class RankEngine:
     """Made once per part, used for every search. ``sync``: bsp or basp; the level engine is always bulk-synchronous."""
 
     def __init__(self, part: Part, *, engine: str = "async", sync: str = "basp", core_size: int = 0) -> None:
-        self.part, self._sync = part, sync
+        self.part, self.core_size, self._sync = part, core_size, sync
         self.split = PartSplit(part, core_size)
         self._level = LevelBfsOnRanks(self.split) if engine == "level" else None
         self.worker = AsyncWorker(self.split) if engine == "async" else None

@@ -158,10 +158,11 @@ def basp_rounds(worker: Worker, sync: Sync, termination: Termination) -> Driver[
         if more or not worker.idle():
             termination.active()
         else:
-            outgoing += termination.passive(report.sent, report.received)
+            outgoing += termination.passive(report.received, report.received)
         if termination.over and not outgoing:
             report.waves = termination.waves
             # Nobody begins another run before all have left this one: its messages would be taken for this one's.
+            yield AllReduce(np.zeros(1, np.int64))
             report.note("wait", now, clock())
             return report
         arrived: list[Message] = yield Progress(outgoing, wait=not more and not termination.over)

@@ -120,9 +120,9 @@ def rank_of(record: object) -> int | None:
 
 
 def deal_to_ranks(trace: Iterable[object]) -> tuple[list[object], dict[int, list[Event]]]:
-    """The trace of a job on ranks, as the story of one CPU and one worker, and every rank's own events in order of time.
+    """The trace of a job on ranks as the story of one CPU and one worker, and every rank's own events in order of time.
 
-    In the first, rank 0 stands for all: the pictures made for one rank can be drawn of it.
+    In the story, rank 0 stands for all: the pictures made for one rank can be drawn of it.
     """
     story: list[object] = []
     records: dict[int, list[object]] = {}

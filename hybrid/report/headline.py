@@ -92,11 +92,17 @@ def draw_cards(facts: Facts) -> Markup:
         _card("Max level", count(summary.get("max_level")), "steps from the source"),
         _card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
         _card("Total time", seconds(facts.seconds.get("total", facts.total or None)), _traverse(facts)),
-        _card("Sources", count(len(facts.runs)), f"{summary['engine']} engine" if summary.get("engine") else ""),
+        _card("Sources", count(len(facts.runs)), _engine(facts)),
         _card("Core", count(facts.core.get("size")), _core(facts)),
         _card("NPU device", device, _worker(facts), text=True),
     ]
     return el("dl", *cards, class_="cards")
+
+
+def _engine(facts: Facts) -> str:
+    engine = f"{facts.summary['engine']} engine" if facts.summary.get("engine") else ""
+    ranks = plural(whole(facts.ranks.get("ranks")), "rank") if facts.on_ranks else ""
+    return ", ".join(part for part in (engine, ranks) if part)
 
 
 def _core(facts: Facts) -> str:

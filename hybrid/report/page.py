@@ -12,12 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hybrid.report import script, style
+from hybrid.report import ranks_style, script, style
 from hybrid.report.charts import draw_breakdown
 from hybrid.report.facts import Facts, facts_of
 from hybrid.report.headline import draw_cards, draw_headline, top_line
 from hybrid.report.markup import Markup, el
 from hybrid.report.panels import draw_sources, draw_whole_job
+from hybrid.report.ranks_section import draw_ranks_section
 from hybrid.report.tables import round_table, run_table
 from hybrid.report.units import count, plural, seconds, share
 
@@ -36,19 +37,21 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
         el("meta", name="viewport", content="width=device-width,initial-scale=1"),
         el("title", f"Tandem: {facts.graph.get('name') or 'report'} ({state})"),
         el("link", rel="icon", href="data:,"),
-        el("style", style.CSS),
+        el("style", style.CSS, ranks_style.CSS if facts.on_ranks else ""),
         # Before the body, so that the closed panels never flash up.
         el("script", Markup("document.documentElement.classList.add('js')")),
     )
     body = el(
         "body",
         style.PATTERNS,
+        ranks_style.PATTERNS if facts.on_ranks else "",
         el(
             "main",
             top_line(facts, written),
             draw_headline(facts),
             draw_cards(facts),
             draw_whole_job(facts),
+            draw_ranks_section(facts),
             draw_sources(facts),
             _npu_section(facts),
             _run_section(facts),

@@ -20,6 +20,7 @@ from hybrid.report.units import compact, count, moment, number, plural, seconds,
 MARKS = 1600  # blocks in all the sources' time lines together
 BARS = 1600  # bars in all the frontier charts together
 ENLARGE_BELOW = 0.45  # the traversal phase gets its own picture when it is a smaller part of the job than this
+RANK_0 = "CPU, rank 0"  # of several ranks, the one that is drawn where there is room for one
 LEGEND = {
     "coordinator": "coordinator",
     "cpu": "CPU step",
@@ -27,6 +28,7 @@ LEGEND = {
     "pull": "pull step",
     "async": "asynchronous step",
     "mixed": "both directions",
+    "pack": "makes and reads messages",
     "wait": "CPU waits for the NPU",
     "start": "worker starts",
     "round": "round: files there and back",
@@ -46,11 +48,17 @@ def draw_whole_job(facts: Facts) -> Markup:
     scale = window(0.0, facts.total)
     runs = facts.runs
     parts = [
-        _zoomable(
+        zoomable(
             "job",
             "The whole job",
             draw_overview(
-                facts.events, runs, scale, with_npu=facts.with_npu, name="job", title="The whole job: who worked when"
+                facts.events,
+                runs,
+                scale,
+                with_npu=facts.with_npu,
+                name="job",
+                title="The whole job: who worked when",
+                cpu=_cpu(facts),
             ),
             f"{seconds(scale.span)} from start to end",
         )
@@ -68,11 +76,12 @@ def draw_whole_job(facts: Facts) -> Markup:
             with_npu=facts.with_npu,
             name="phase",
             title="The traversal phase: who worked when",
+            cpu=_cpu(facts),
         )
         what = "The traversals, enlarged" if since == 0 else "After the worker's start, enlarged"
-        parts.append(_zoomable("phase", what, drawing, f"{seconds(inner.span)}, {_from(inner)}"))
+        parts.append(zoomable("phase", what, drawing, f"{seconds(inner.span)}, {_from(inner)}"))
         break
-    parts.append(_legend(facts.events, facts.with_npu, by_direction=False))
+    parts.append(_legend(facts, facts.events, by_direction=False))
     parts.append(_incident_list(facts.events))
     if facts.left_out:
         parts.append(
@@ -86,7 +95,14 @@ def draw_whole_job(facts: Facts) -> Markup:
     return el("section", *head, *parts, table, id="timeline")
 
 
+def _cpu(facts: Facts) -> str:
+    return RANK_0 if facts.on_ranks else "CPU engine"
+
+
 def _lead(facts: Facts) -> str:
+    if facts.on_ranks:
+        worker = " and its machine's worker" if facts.with_npu else ""
+        return f"Rank 0{worker} stand{'' if worker else 's'} here for all ranks; every one of them is drawn below."
     if not facts.with_npu:
         return "The NPU was off (npu.mode: off), so there is no NPU lane: the CPU did all the work."
     if not any(event.kind == "merge" for event in facts.events):
@@ -98,7 +114,8 @@ def _lead(facts: Facts) -> str:
     )
 
 
-def _zoomable(name: str, title: str, drawing: Markup, about: str) -> Markup:
+def zoomable(name: str, title: str, drawing: Markup, about: str) -> Markup:
+    """A time line under its title, with buttons that widen it."""
     buttons = [
         el(
             "button",
@@ -129,24 +146,26 @@ def _lens(inner: TimeScale, outer: TimeScale) -> Markup:
     )
 
 
-def _legend(events: Sequence[Event], with_npu: bool, *, by_direction: bool, extra: Sequence[str] = ()) -> Markup:
+def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Markup:
     kinds = {event.kind for event in events}
     used = {"coordinator"} if any(event.actor == "coordinator" for event in events) else set()
     if "step" in kinds:
         used |= {event.text("direction") for event in events if event.kind == "step"} if by_direction else {"cpu"}
-    used |= {"wait"} & kinds | {"start"} & kinds | {"round"} & kinds | set(extra)
-    used |= {"compute"} if "round" in kinds else set()
+    used |= {"wait", "pack", "start", "round"} & kinds
+    used |= {"compute"} if any(event.kind == "round" and event.real("compute_s") for event in events) else set()
     used |= {"dead"} if "death" in kinds else set()
     used |= {"warn"} if kinds & {"repair", "take_back"} else set()
-    items = [_legend_item(f"k-{style}", text) for style, text in LEGEND.items() if style in used]
-    if with_npu and "merge" in kinds:
+    named = LEGEND | ({"wait": "rank 0 waits: in communication"} if facts.on_ranks else {})
+    items = [legend_item(f"k-{style}", text) for style, text in named.items() if style in used]
+    if facts.with_npu and "merge" in kinds:
         arrow = el("path", d="M9 0l5 7h-4v6h-2v-6h-4z", class_="gift")
         swatch = el("svg", arrow, width=18, height=13, aria_hidden="true")
         items.append(el("li", swatch, "merge, +values adopted"))
     return el("ul", *items, class_="legend") if items else EMPTY
 
 
-def _legend_item(style: str, text: str) -> Markup:
+def legend_item(style: str, text: str) -> Markup:
+    """What a fill means."""
     rect = el("rect", x=0.5, y=0.5, width=17, height=12, rx=2, class_=style)
     return el("li", el("svg", rect, width=18, height=13, aria_hidden="true"), text)
 
@@ -216,18 +235,17 @@ def _tab(run: SourceRun, index: int, *, selected: bool) -> Markup:
 def _panel(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, panels: int, *, selected: bool) -> Markup:
     name = f"s{index}"
     parts = [el("p", describe_run(facts, run))]
-    drawn = draw_source(run, shared, with_npu=facts.with_npu, name=name, budget=max(24, min(300, MARKS // panels)))
+    budget = max(24, min(300, MARKS // panels))
+    drawn = draw_source(run, shared, with_npu=facts.with_npu, name=name, budget=budget, cpu=_cpu(facts))
     bars = bars_of(run, max(24, min(60, BARS // panels)))
     if drawn is None:
         parts.append(el("p", "The trace has nothing about this source.", class_="muted"))
     else:
         scale = drawn.scale
         parts.append(
-            _zoomable(
-                name, f"Time line of source {run.source}", drawn.drawing, f"{seconds(scale.span)}, {_from(scale)}"
-            )
+            zoomable(name, f"Time line of source {run.source}", drawn.drawing, f"{seconds(scale.span)}, {_from(scale)}")
         )
-        parts.append(_legend(drawn.events, facts.with_npu, by_direction=True))
+        parts.append(_legend(facts, drawn.events, by_direction=True))
         parts.append(_incident_list(drawn.events))
     if bars:
         parts += _frontier(facts, run, index, bars)
@@ -247,7 +265,7 @@ def _panel(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, pa
 def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> list[Markup]:
     steps = bars[-1].last
     binned = bars[0].steps
-    words = ["Logarithmic scales."]
+    words = ["Logarithmic scales."] + (["Rank 0's share of the work."] if facts.on_ranks else [])
     if binned > 1:
         words.append(
             f"{steps:,} steps, {binned:,} to a bar: a bar is their mean, the thin line reaches to the largest frontier."
@@ -258,7 +276,7 @@ def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> 
         words.append("A green flag marks where values from the NPU came in.")
     used = {bar.direction for bar in bars}
     legend = [
-        _legend_item(f"k-{style}", LEGEND[style])
+        legend_item(f"k-{style}", LEGEND[style])
         for style in ("push", "pull", "async", "mixed", "edges")
         if style in used | {"edges"}
     ]

@@ -7,7 +7,7 @@ equally wide, and no more than asked for. A column's shares add up to at most 1;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,7 @@ class Machine:
     """A machine's ranks, and what its worker did."""
 
     host: str
+    name: str  # the host's, without a domain that all share
     lanes: tuple[RankLane, ...]
     rounds: Sequence[Event] = field(repr=False)
 
@@ -73,6 +74,16 @@ def hosts_of(ranks: Mapping[str, object]) -> dict[int, str]:
     return dict(sorted(hosts.items()))
 
 
+def short_names(hosts: Collection[str]) -> dict[str, str]:
+    """Each host's name without the domain, if all are in the same one; addresses stay as they are."""
+    parts = {host: host.partition(".") for host in hosts}
+    domains = {domain for _, _, domain in parts.values()}
+    first = {host: name for host, (name, _, _) in parts.items()}
+    if len(domains) == 1 and all(first.values()) and not any(name.isdigit() for name in first.values()):
+        return first
+    return {host: host for host in hosts}
+
+
 def style_of(event: Event) -> str:
     """What the time of a rank's event counts as."""
     if event.kind == "step":
@@ -90,6 +101,7 @@ def machines_of(hosts: Mapping[int, str], events: Mapping[int, Sequence[Event]])
     ranks_on: dict[str, list[int]] = {}
     for rank, host in named.items():
         ranks_on.setdefault(host, []).append(rank)
+    names = short_names(ranks_on)
     machines = []
     for host, ranks in ranks_on.items():
         own = {rank: events.get(rank, ()) for rank in ranks}
@@ -102,7 +114,7 @@ def machines_of(hosts: Mapping[int, str], events: Mapping[int, Sequence[Event]])
             for i in range(0, len(ranks), together)
         ]
         rounds = sorted((e for some in own.values() for e in some if e.actor == "npu"), key=lambda e: (e.t0, e.t1))
-        machines.append(Machine(host, tuple(lanes), rounds))
+        machines.append(Machine(host, names[host], tuple(lanes), rounds))
     return machines
 
 
@@ -127,7 +139,7 @@ def columns_of(lane: RankLane, scale: TimeScale, most: int) -> Columns:
 
 def _covered(spans: np.ndarray, moments: np.ndarray) -> np.ndarray:
     """For each moment, how long the spans have lasted until then."""
-    return _elapsed(spans[:, 0], moments) - _elapsed(spans[:, 1], moments)
+    return np.asarray(_elapsed(spans[:, 0], moments) - _elapsed(spans[:, 1], moments))
 
 
 def _elapsed(since: np.ndarray, moments: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from hybrid.report.markup import EMPTY, Markup, el, join, percent
 from hybrid.report.ranks_lanes import STACK, Columns, Machine, RankLane, Times, columns_of, style_of
 from hybrid.report.scale import TimeScale
 from hybrid.report.timeline import AXIS, NARROWEST, draw_axis
-from hybrid.report.units import plural, seconds, share
+from hybrid.report.units import plural, seconds
 
 HEADING = 22
 NAMES = 96  # pixels, as the other time lines have
@@ -73,7 +73,9 @@ def draw_ranks(machines: Sequence[Machine], scale: TimeScale, budget: Budget, *,
         aria_labelledby=f"{name}-t {name}-d",
         data_span=f"{scale.span:.9g}",
     )
-    names = el("svg", *(_draw_name(row, rows) for row in rows), class_="names", width=NAMES, height=height, aria_hidden="true")
+    names = el(
+        "svg", *(_draw_name(row, rows) for row in rows), class_="names", width=NAMES, height=height, aria_hidden="true"
+    )
     return el("div", names, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
 
 
@@ -127,7 +129,7 @@ def _draw_name(row: _Row, rows: Sequence[_Row]) -> Markup:
     text = "NPU worker" if row.lane is None else row.lane.title
     if row.lane is not None and rows[0].lane is not None and rows[0].machine is not rows[-1].machine:
         most = int(NAMES / (CHARACTER if small else CHARACTER + 1))
-        text = f"{row.lane.ranks[0]} {row.machine.host}"
+        text = f"{row.lane.ranks[0]} {row.machine.name}"
         text = text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return el("text", text, x=0, y=row.baseline, class_="lane small" if small else "lane")
 
@@ -240,7 +242,9 @@ def _draw_pointable(rows: Sequence[_Row], scale: TimeScale, most: int) -> Markup
         assert row.lane is not None
         x, width = _extent(event.t0, event.t1, scale)
         rect = el("rect", x=percent(x), y=row.y, width=percent(width), height=row.height)
-        words = _draw_words(name_of(event), row, x, width, f"r-t-{style_of(event)}")
+        # Waiting is most of many pictures, and its pattern says so: words would only hide the rest.
+        named = EMPTY if event.kind == "wait" else name_of(event)
+        words = _draw_words(named, row, x, width, f"r-t-{style_of(event)}")
         tip = el("title", f"{row.lane.title.capitalize()}: {tip_of(event)}")
         parts.append(el("g", tip, rect, words, class_="m point"))
     return join(parts)

@@ -14,11 +14,11 @@ from hybrid.report.events import Event, as_dict, as_list
 from hybrid.report.facts import Facts
 from hybrid.report.markup import EMPTY, Markup, el, join
 from hybrid.report.panels import legend_item, zoomable
-from hybrid.report.ranks_lanes import STACK, Machine, hosts_of, machines_of, style_of
+from hybrid.report.ranks_lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
 from hybrid.report.ranks_picture import Budget, draw_ranks
 from hybrid.report.ranks_tables import KINDS, rank_table, real, traffic_table
 from hybrid.report.scale import window
-from hybrid.report.units import DASH, compact, count, number, plural, seconds, share, size, whole
+from hybrid.report.units import DASH, SPACE, compact, count, number, plural, seconds, share, size, whole
 
 COLUMNS = 20_000  # in all lanes of all pictures together
 LEAST_COLUMNS, MOST_COLUMNS = 120, 600  # per lane
@@ -96,7 +96,9 @@ def say_balance(ranks: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
     imbalance = number(ranks.get("load_imbalance"))
     busiest = max(rows, key=lambda one: real(one, "compute_s"))
     whole_time = sum(real(one, f"{kind}_s") for one in rows for kind in KINDS)
-    spent = ", ".join(f"{share(sum(real(one, f'{kind}_s') for one in rows), whole_time)} {kind}" for kind in KINDS)
+    spent = ", ".join(
+        f"{share(sum(real(one, f'{kind}_s') for one in rows), whole_time)}{SPACE}{kind}" for kind in KINDS
+    )
     if imbalance is None:
         return f"Over all sources. Of the ranks' time {spent}."
     return (
@@ -130,8 +132,8 @@ def _draw_figures(facts: Facts, rows: Sequence[Mapping[str, Any]]) -> Markup:
     figures = [
         ("load imbalance", _two_digits(ranks.get("load_imbalance"))),
         ("arc imbalance", _two_digits(ranks.get("arc_imbalance"))),
-        ("copies of a vertex", _two_digits(ranks.get("replication"))),
-        ("time in compute", _part_of_time(rows, "compute")),
+        ("copies per vertex", _two_digits(ranks.get("replication"))),
+        ("time computing", _part_of_time(rows, "compute")),
         ("time waiting", _part_of_time(rows, "wait")),
         ("sent", size(totals.get("bytes"))),
         ("of (id, value) pairs", _fraction(real(totals, "bytes") / pairs) if pairs else DASH),
@@ -158,13 +160,11 @@ def _draw_pictures(facts: Facts) -> list[Markup]:
     if not searches:
         return [el("p", "The trace has no events of the ranks: there is no picture of them.", class_="muted")]
     hosts = hosts_of(facts.ranks)
-    lanes = sum(len(machine.lanes) for machine in machines_of(hosts, searches[0].events))
-    room = max(1, min(MAX_PICTURES, COLUMNS // (LEAST_COLUMNS * lanes)))
-    slowest = sorted(searches, key=lambda one: -one.lasted)[:room]
+    slowest = _worth_drawing(searches)
     shown = [one for one in searches if one in slowest]
-    budget = Budget(
-        max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown)))), max(60, POINTABLE // len(shown))
-    )
+    lanes = min(MAX_LANES, len({*hosts, *(rank for one in shown for rank in one.events)}))
+    columns = max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown))))
+    budget = Budget(columns, max(60, POINTABLE // len(shown)))
     parts = []
     if len(shown) > 1:
         tabs = [_tab(one, i, selected=one is slowest[0]) for i, one in enumerate(shown)]
@@ -188,6 +188,18 @@ def _draw_pictures(facts: Facts) -> list[Markup]:
     return [el("div", *parts, class_="group")]
 
 
+def _worth_drawing(searches: Sequence[_Search]) -> list[_Search]:
+    """The slowest first, as many as there is room for."""
+    found: list[_Search] = []
+    columns = 0
+    for search in sorted(searches, key=lambda one: -one.lasted):
+        columns += sum(min(LEAST_COLUMNS, 2 * len(own)) for own in search.events.values())
+        if found and (columns > COLUMNS or len(found) == MAX_PICTURES):
+            break
+        found.append(search)
+    return found
+
+
 def _searches_of(facts: Facts) -> list[_Search]:
     """The sources of which the ranks' trace knows something, in the order of the summary."""
     by_source: dict[str, dict[int, list[Event]]] = {}
@@ -198,10 +210,10 @@ def _searches_of(facts: Facts) -> list[_Search]:
     order = {run.source: i for i, run in enumerate(facts.runs)}
     runs = {run.source: run.run for run in facts.runs}
     searches = []
-    for source, events in sorted(by_source.items(), key=lambda item: order.get(item[0], len(order))):
-        own = [event for some in events.values() for event in some]
+    for source in sorted(by_source, key=lambda one: order.get(one, len(order))):
+        own = [event for some in by_source[source].values() for event in some]
         lasted = max(event.t1 for event in own) - min(event.t0 for event in own)
-        searches.append(_Search(source, runs.get(source, {}), events, lasted))
+        searches.append(_Search(source, runs.get(source, {}), by_source[source], lasted))
     return searches
 
 

@@ -41,7 +41,10 @@ svg .r-t-wait { fill: var(--muted); stroke: var(--wait); }
 .traffic table { min-width: 100%; }
 .traffic td:nth-child(3), .traffic td:nth-child(5) { width: 24%; min-width: 60px; vertical-align: middle; }
 .traffic svg, svg.times { display: block; }
+.each td.s { white-space: nowrap; max-width: 200px; overflow: hidden; text-overflow: ellipsis; }
 td:has(svg.times) { vertical-align: middle; }
+#ranks td, #ranks th { padding: 5px 7px; }
+@media (max-width: 960px) { #ranks td, #ranks th { padding: 4px; } }
 """
 CSS = Markup(_COLOURS + _RULES)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hybrid.report.events import as_dict
 from hybrid.report.markup import EMPTY, Markup, el, percent
+from hybrid.report.ranks_lanes import short_names
 from hybrid.report.tables import TALL, row, table
 from hybrid.report.units import DASH, count, number, seconds, share, significant, size, whole
 
@@ -26,7 +27,7 @@ ENCODINGS = {
     "offsets16": "offsets, 16 bit",
     "offsets32": "offsets, 32 bit",
     "ids": "ids",
-    "nothing": "nothing new",
+    "nothing": "empty: nothing new",
 }
 KINDS = ("compute", "pack", "wait")
 
@@ -38,7 +39,8 @@ def real(facts: Mapping[str, Any], name: str) -> float:
 
 def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
     """One row per rank, their sums, and the largest against the mean."""
-    with_hosts = len({str(one.get("host")) for one in rows}) > 1
+    hosts = short_names({str(one.get("host") or DASH) for one in rows})
+    with_hosts = len(hosts) > 1
     figures: list[tuple[str, str, Any]] = [
         ("Arcs", "arcs", count),
         ("Masters", "masters", count),
@@ -67,7 +69,7 @@ def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
         row(
             cells(
                 count(one.get("rank")),
-                str(one.get("host") or DASH),
+                hosts[str(one.get("host") or DASH)],
                 {name: said(one.get(name)) for _, name, said in columns},
                 _time_bar(one, longest),
             ),
@@ -84,7 +86,8 @@ def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
         ]
         # They come first when there are many rows, so that nobody has to scroll for them.
         body = [*below, *body] if len(rows) > TALL else [*body, *below]
-    return table(heads, body, text_columns=text, caption="Ranks: what each held, did and sent, over all sources")
+    caption = "Ranks: what each held, did and sent, over all sources"
+    return el("div", table(heads, body, text_columns=text, caption=caption), class_="each")
 
 
 def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | int:
@@ -124,7 +127,7 @@ def traffic_table(traffic: Mapping[str, Any]) -> Markup:
         return EMPTY
     order = {name: i for i, name in enumerate(ENCODINGS)}
     found.sort(key=lambda one: (list(traffic).index(one[0]), order.get(one[1], len(order))))
-    most_bytes, most_messages = (max(one[i] for one in found) for i in (2, 3))
+    most_bytes, most_messages = max(one[2] for one in found), max(one[3] for one in found)
     rows, previous = [], None
     for phase, encoding, sent, messages in found:
         each = sent / messages if messages else 0.0
@@ -139,7 +142,7 @@ def traffic_table(traffic: Mapping[str, Any]) -> Markup:
         ]
         rows.append(row(cells, text_columns=(0, 1, 2, 4)))
         previous = phase
-    heads = ["Phase", "Encoding", "Bytes", "", "Messages", "", "Each"]
+    heads = ["Phase", "Encoding", "Bytes", "", "Messages", "", "Per message"]
     return el(
         "div",
         table(heads, rows, text_columns=(0, 1, 2, 4), caption="Bytes and messages by phase and encoding"),

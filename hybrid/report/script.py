@@ -30,21 +30,25 @@ SCRIPT = Markup(r"""
     }
   }
 
-  // Sources: one panel open, its button pressed, its stretch marked in the whole-job picture.
-  function choose(source) {
-    const panel = all(".panel").find(p => p.dataset.source === source);
+  // Sources: in every group one panel open and its button pressed, its stretch marked in the whole-job picture.
+  // A group that has no panel of the chosen source keeps the one it shows.
+  const groups = Array.from(new Set(all(".panel").map(panel => panel.parentNode)));
+  function show(group, source) {
+    const panel = all(".panel", group).find(p => p.dataset.source === source);
     if (!panel) return;
-    all(".panel").forEach(p => p.classList.toggle("on", p === panel));
-    all(".tabs a").forEach(tab => {
+    all(".panel", group).forEach(p => p.classList.toggle("on", p === panel));
+    all(".tabs a", group).forEach(tab => {
       const on = tab.dataset.source === source;
       tab.setAttribute("aria-selected", on);
       tab.tabIndex = on ? 0 : -1;
     });
-    all(".pick").forEach(g => g.classList.toggle("on", g.dataset.source === source));
     fit(panel);
   }
-  const tabs = all(".tabs a");
-  tabs.forEach((tab, i) => {
+  function choose(source) {
+    groups.forEach(group => show(group, source));
+    all(".pick").forEach(g => g.classList.toggle("on", g.dataset.source === source));
+  }
+  all(".tabs").map(list => all("a", list)).forEach(tabs => tabs.forEach((tab, i) => {
     tab.addEventListener("click", event => { event.preventDefault(); choose(tab.dataset.source); });
     tab.addEventListener("keydown", event => {
       const last = tabs.length - 1;
@@ -56,7 +60,7 @@ SCRIPT = Markup(r"""
       choose(next.dataset.source);
       next.focus();
     });
-  });
+  }));
   all(".m[data-source]").forEach(g => g.addEventListener("click", () => choose(g.dataset.source)));
 
   // Zoom: the picture becomes wider than its box, and its axis gets finer ticks.
@@ -125,8 +129,9 @@ SCRIPT = Markup(r"""
     tip.style.transform = `translate(${x}px, ${y}px)`;
   });
 
-  const open = document.querySelector(".panel.on");
-  if (open) choose(open.dataset.source);
+  groups.forEach(group => show(group, group.querySelector(".panel.on").dataset.source));
+  const open = document.querySelector("#sources .panel.on");
+  if (open) all(".pick").forEach(g => g.classList.toggle("on", g.dataset.source === open.dataset.source));
   fit(document);
   addEventListener("resize", () => fit(document));
   addEventListener("beforeprint", () => fit(document, 600));

@@ -133,7 +133,7 @@ svg text[text-anchor=end] {{ text-anchor: end; }}
 .k-source0 {{ fill: var(--source); }}
 .k-source1 {{ fill: var(--source2); }}
 rect.thin {{ stroke: none; }}
-.t-coordinator, .t-cpu, .t-push, .t-phase0, .t-warn, svg .t-merge {{ fill: var(--on-dark); }}
+.t-coordinator, .t-cpu, .t-push, .t-pack, .t-phase0, .t-warn, svg .t-merge {{ fill: var(--on-dark); }}
 .t-pull, .t-async, .t-wait, .t-start, .t-dead {{ paint-order: stroke; stroke-width: 5px; stroke-linejoin: round; }}
 .t-pull {{ stroke: var(--pull); }}
 .t-async {{ stroke: var(--async); }}

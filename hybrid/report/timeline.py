@@ -53,14 +53,14 @@ class Incident:
     number: int
 
 
-def lanes_for(*, with_npu: bool, with_sources: bool) -> list[Lane]:
+def lanes_for(*, with_npu: bool, with_sources: bool, cpu: str = "CPU engine") -> list[Lane]:
     y = AXIS
     lanes = []
     if with_sources:
         lanes.append(Lane("source", "Source", y, STRIP))
         y += STRIP + GAP - 4
     lanes.append(Lane("coordinator", "Coordinator", y))
-    lanes.append(Lane("cpu", "CPU engine", y + LANE + GAP))
+    lanes.append(Lane("cpu", cpu, y + LANE + GAP))
     if with_npu:
         lanes.append(Lane("npu", "NPU worker", y + 2 * LANE + GAP + ARROWS))
     return lanes
@@ -85,11 +85,18 @@ def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
 
 
 def draw_overview(
-    events: Sequence[Event], runs: Sequence[SourceRun], scale: TimeScale, *, with_npu: bool, name: str, title: str
+    events: Sequence[Event],
+    runs: Sequence[SourceRun],
+    scale: TimeScale,
+    *,
+    with_npu: bool,
+    name: str,
+    title: str,
+    cpu: str = "CPU engine",
 ) -> Markup:
     """All events of a window over every source: the whole job, or its traversal phase enlarged."""
     shown = [e for e in events if scale.shows(e.t0, e.t1)]
-    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs))
+    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs), cpu=cpu)
     body = [_draw_sources(lanes[0], runs, scale)] if runs else []
     incidents, _ = incidents_of(events)
     body += _draw_lanes(lanes, shown, events, incidents, scale, budget=220, by_direction=False)
@@ -105,7 +112,9 @@ class Enlarged:
     events: Sequence[Event]
 
 
-def draw_source(run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name: str, budget: int) -> Enlarged | None:
+def draw_source(
+    run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name: str, budget: int, cpu: str = "CPU engine"
+) -> Enlarged | None:
     """One source enlarged to the full width; None when the trace has nothing about it.
 
     ``shared`` are the events of no particular source and all of the worker's, so that its life is known.
@@ -115,7 +124,7 @@ def draw_source(run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name
         return None
     candidates = [*run.events, *(e for e in shared if e.source is None)]
     shown = sorted((e for e in candidates if scale.shows(e.t0, e.t1)), key=lambda e: (e.t0, e.t1))
-    lanes = lanes_for(with_npu=with_npu, with_sources=False)
+    lanes = lanes_for(with_npu=with_npu, with_sources=False, cpu=cpu)
     incidents, _ = incidents_of(shown)
     body = _draw_lanes(lanes, shown, shared, incidents, scale, budget=budget, by_direction=True)
     title = f"Time line of source {run.source}"
@@ -359,6 +368,7 @@ def _frame(
 
 
 def draw_axis(scale: TimeScale, height: int) -> Markup:
+    """Ticks with their times at the top, and lines down from them."""
     parts = []
     for tick in scale.ticks():
         x = 100 * tick / scale.span

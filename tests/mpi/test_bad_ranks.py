@@ -92,6 +92,18 @@ def test_interrupt(jobs: Jobs, moment: Callable[[Jobs], None], number: int) -> N
     assert nothing_written(jobs)
 
 
+@pytest.mark.parametrize("victim", [0, 1])
+def test_one_rank_told_to_stop(jobs: Jobs, victim: int) -> None:
+    process = jobs.start("ranks=2", *SLOW[while_searching])
+    while_searching(jobs)
+    jobs.rank(victim).terminate()
+    done = finish(process)
+    assert done.returncode == 4, done.stderr
+    assert len(error_lines(done.stderr)) == 1, done.stderr
+    assert "Fix: " in done.stderr
+    assert nothing_written(jobs)
+
+
 def test_launcher_killed_outright(jobs: Jobs) -> None:
     """Nobody is left to tell or to clean, but no rank goes on."""
     process = jobs.start("ranks=2", *SLOW[while_searching])

@@ -38,6 +38,10 @@ graphs = st.integers(2, 24).flatmap(
 )
 
 
+# Seeds, not st.randoms: what hypothesis draws is mostly small, and a small choice is mostly the first.
+orders = st.integers(0, 1 << 32).map(random.Random)
+
+
 def text(words: str) -> np.ndarray:
     return np.frombuffer(words.encode(), np.uint8).copy()
 
@@ -57,7 +61,7 @@ def ring(rank: int, size: int, rounds: int) -> Driver[list[str]]:
     return heard
 
 
-@given(st.integers(1, 6), st.integers(0, 5), st.randoms(use_true_random=False))
+@given(st.integers(1, 6), st.integers(0, 5), orders)
 @settings(max_examples=60, deadline=None)
 def test_exchanges_are_matched_in_any_order(size: int, rounds: int, order: random.Random) -> None:
     heard = run_loopback([ring(rank, size, rounds) for rank in range(size)], order.randrange)
@@ -87,7 +91,7 @@ def shouting(rank: int, size: int, words: int) -> Driver[list[tuple[int, int, by
     return heard
 
 
-@given(st.integers(1, 5), st.integers(0, 4), st.randoms(use_true_random=False))
+@given(st.integers(1, 5), st.integers(0, 4), orders)
 @settings(max_examples=60, deadline=None)
 def test_every_message_arrives_once_in_any_order(size: int, words: int, order: random.Random) -> None:
     heard = run_loopback([shouting(rank, size, words) for rank in range(size)], order.randrange)
@@ -279,7 +283,7 @@ def expected_levels(graph: Graph, root: int) -> list[int]:
     policy=st.sampled_from(POLICIES),
     size=st.integers(1, 6),
     roots=st.lists(st.integers(0, 23), min_size=1, max_size=3),
-    order=st.none() | st.randoms(use_true_random=False),
+    order=st.none() | orders,
 )
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_rounds_are_exact(
@@ -352,8 +356,10 @@ def test_a_field_read_where_it_is_written_needs_the_other_phases() -> None:
 def test_what_a_peer_told_is_not_told_back(policy: str) -> None:
     """After a reduce the peer that brought the value is left out of the broadcast, and the other way round."""
     random_pairs = random.Random(6)
-    pairs = [(random_pairs.randrange(200), random_pairs.randrange(40)) for _ in range(900)]
+    pairs = [(random_pairs.randrange(200), random_pairs.randrange(5)) for _ in range(600)]
+    pairs += [(v, u) for u, v in pairs]
     parts = partition_graph(built(pairs, True), policy, 3)
+    assert any((part.has_in[part.masters :] & part.has_out[part.masters :]).any() for part in parts) == (policy == "uvc")
     fields = [Sync(part, DISTANCE_PUSHED) for part in parts]
     values = [np.full(part.size, MOST, np.uint32) for part in parts]
     for part, mine in zip(parts, values, strict=True):

@@ -19,6 +19,8 @@ from cpu_engine.comm.requests import TAG_CONTROL, Message
 from cpu_engine.comm.termination import Termination
 
 WORK = 0
+# Seeds, not st.randoms: what hypothesis draws is mostly small, and a small choice is mostly the first.
+orders = st.integers(0, 1 << 32).map(random.Random)
 
 
 @dataclass
@@ -95,7 +97,7 @@ class Model:
         self.check_safety()
 
 
-@given(st.integers(1, 9), st.integers(0, 60), st.randoms(use_true_random=False))
+@given(st.integers(1, 9), st.integers(0, 60), orders)
 @settings(max_examples=400, deadline=None)
 def test_never_too_early_and_never_too_late(size: int, budget: int, choose: random.Random) -> None:
     model = Model(size, budget, choose)
@@ -115,7 +117,7 @@ def test_never_too_early_and_never_too_late(size: int, budget: int, choose: rand
     assert all(process.termination.over for process in model.processes)
 
 
-@given(st.integers(2, 6), st.randoms(use_true_random=False))
+@given(st.integers(2, 6), orders)
 @settings(max_examples=100, deadline=None)
 def test_a_message_that_stays_away_holds_everything_up(size: int, choose: random.Random) -> None:
     """Everybody rests, one message of work is under way: waves come and go, and none of them is the last."""

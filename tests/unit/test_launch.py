@@ -304,6 +304,31 @@ def test_its_line_may_come_after_the_launchers() -> None:
     assert output.verdict(3) == (3, None)
 
 
+def test_what_survivors_say_of_a_lost_peer_is_a_consequence() -> None:
+    peers = f"{FRAME}\nAn MPI communication peer process has unexpectedly disconnected.\n{FRAME}\n  \n"
+    library = "[b:00000] *** An error occurred in Socket closed\n[b:00000] *** Unknown error\n"
+    _, shown = heard(
+        library, peers, " " + library, KILLED, "[b:1] *** Process received signal ***", announcements=[MET]
+    )
+    assert shown == ["[b:1] *** Process received signal ***"]
+    _, shown = heard(library, announcements=[MET])
+    assert shown == library.splitlines(), "unless nobody explains it"
+
+
+def test_what_every_rank_comes_to_by_itself_is_said_once() -> None:
+    output, shown = heard("tandem: error: no such file. Fix: copy it\n" * 3)
+    assert shown == ["tandem: error: no such file. Fix: copy it"]
+    assert output.verdict(2) == (2, None)
+
+
+def test_ends_without_a_word() -> None:
+    output, _ = heard(ABORTED, announcements=[MET])
+    assert "without a word" in str(output.verdict(1)[1])
+    output, _ = heard(announcements=[MET])
+    assert "told to stop from outside" in str(output.verdict(130)[1])
+    assert output.verdict(130)[0] == 4
+
+
 def test_an_abort_that_nobody_explains_is_shown() -> None:
     _, shown = heard(ABORTED, announcements=[MET])
     assert "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD" in shown

@@ -1,0 +1,176 @@
+"""The NPU's side of a job on ranks: one worker per machine, started, agreed on, counted and stopped.
+
+Drivers, as everything on ranks. Invariant: every rank comes to the same mode and core, and knows before each search
+whether the core's edges are the workers'; whatever a worker does, a search goes on without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from cpu_engine.algorithms.ranks_engine import RankEngine
+from cpu_engine.comm.requests import AllReduce, Driver
+from hybrid.announce import Announcer
+from hybrid.interrupts import interrupts_held
+from hybrid.opening import Opened
+from hybrid.partner import NpuPartner
+from hybrid.plan import Plan, choose_mode, make_plan
+from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather_facts
+from hybrid.ranks_partner import CoreOnRanks, RawEvent
+from hybrid.record import COUNTED, WorkerFacts
+from hybrid.schema import Config
+from hybrid.sources import Source
+from hybrid.trace import Trace
+from hybrid.traverse import NpuTally
+from hybrid.verdict import Verdict, judge
+
+LEVEL_ALONE = "on several ranks the level engine runs on the CPUs alone; engine: async takes a worker's values"
+_log = logging.getLogger(__name__)
+
+
+class RankNpu:
+    """One rank's share in it; on a machine's first rank that is the worker."""
+
+    def __init__(self, seat: Seat, config: Config, trace: Trace, log_path: Path | None, announcer: Announcer) -> None:
+        self._seat, self._config = seat, config
+        self.mode, self.reason = choose_mode(config.npu.mode)
+        if config.engine == "level" and self.mode != "off":
+            self.mode, self.reason = "off", LEVEL_ALONE
+        self._partner: NpuPartner | None = None
+        self._core: CoreOnRanks | None = None
+        self._scratch: Path | None = None
+        if self.mode == "off" or seat.rank != seat.first_here:
+            return
+        if log_path is None:  # only rank 0 has a result folder
+            self._scratch = Path(tempfile.mkdtemp(prefix="tandem-worker-"))
+            announcer.made(self._scratch)
+            log_path = self._scratch / "worker.log"
+        self._partner = NpuPartner(_own_directory(config, seat), log_path, trace)
+        announcer.made(*([] if config.exchange.dir else [self._partner.directory]))
+
+    def start(self) -> None:
+        """Start the worker, which loads while the graph is opened."""
+        if self._partner is not None:
+            self._partner.start()
+
+    def close(self) -> None:
+        """Stop it; right at any point after the constructor."""
+        with interrupts_held():
+            if self._partner is not None:
+                self._partner.close()
+            if self._scratch is not None:
+                for file in self._scratch.iterdir():
+                    file.unlink()
+                self._scratch.rmdir()
+
+    @property
+    def worker(self) -> WorkerFacts | None:
+        """This machine's worker, for the record."""
+        partner = self._partner
+        return None if partner is None else WorkerFacts(partner.device, partner.start_seconds, partner.failure)
+
+    def share_plan(self, opened: Opened) -> Driver[tuple[Plan | None, int]]:
+        """The plan, at rank 0, and the size of the core, everywhere; the workers are handed the core's edges."""
+        plan = None
+        if self._seat.rank == 0:
+            npu = dataclasses.replace(self._config.npu, mode=self.mode)
+            plan = make_plan(opened.graph, dataclasses.replace(self._config, npu=npu))
+            if plan.mode == self.mode:  # else it has a reason of its own
+                plan = dataclasses.replace(plan, mode_reason=self.reason)
+        facts = None if plan is None else [plan.mode, plan.mode_reason, plan.core_size]
+        self.mode, self.reason, core_size = yield from broadcast_facts(self._seat, facts)
+        if self._partner is not None and self.mode != "off":
+            self._partner.publish_edges(opened.graph.out_offsets, opened.graph.out_targets, core_size)
+        return plan, int(core_size)
+
+    def attach(self, engine: RankEngine, core_size: int) -> None:
+        """From now on values travel between this engine and the workers."""
+        if self.mode != "off":
+            rounds = self._config.npu.max_rounds
+            self._core = CoreOnRanks(self._seat, engine, core_size, self._partner, rounds)
+
+    # ------------------------------------------------------------------------------------- each search
+
+    def begin(self) -> Driver[bool]:
+        """Agree whether the core's edges are the workers' in the search to come."""
+        if self._core is None:
+            return False
+        usable = yield from self._any_usable()
+        withheld = usable and self.mode == "share"
+        self._core.begin(withhold_core=withheld)
+        return withheld
+
+    @property
+    def outside(self) -> CoreOnRanks | None:
+        """What the engine is given for the search."""
+        return self._core
+
+    def end(self) -> Driver[tuple[NpuTally | None, list[RawEvent]]]:
+        """What passed in the search that is over: the sum over all workers, at rank 0; and this rank's events."""
+        if self._core is None:
+            return NpuTally(outcome=f"off ({self.reason})"), []
+        self._core.end()
+        mine = self._core.tally
+        gathered = yield from gather_facts(self._seat, None if mine is None else asdict(mine))
+        events = list(self._core.events)
+        if gathered is None:
+            return None, events
+        tallies = [NpuTally(**one) for one in gathered if one is not None]
+        total = NpuTally(**{name: sum(getattr(one, name) for one in tallies) for name in COUNTED})
+        outcomes = list(dict.fromkeys(one.outcome for one in tallies))
+        total.outcome = "; ".join(outcomes)
+        return total, events
+
+    def tell_repaired(self, repaired: int, source: Source) -> Driver[None]:
+        """Rank 0 has proved the result; workers whose values needed repair are not asked again."""
+        if self._core is None:
+            return
+        agreed = yield AllReduce(np.array([repaired], np.int64), "max")
+        if agreed[0] and self._partner is not None and self._partner.usable:
+            self._partner.distrust(f"values for source {source.user_id} failed the certificate")
+
+    def _any_usable(self) -> Driver[bool]:
+        mine = self._partner is not None and self._partner.usable
+        usable = yield AllReduce(np.array([mine], np.int64), "max")
+        return bool(usable[0])
+
+    # -------------------------------------------------------------------------------------- the verdict
+
+    def compare(self, engine: RankEngine, sources: list[Source], repeats: int) -> Driver[Verdict | None]:
+        """CPU-only against hybrid on the same ranks, interleaved; None where a worker was lost on the way."""
+        usable = yield from self._any_usable()
+        if self._core is None or not usable or not sources:
+            return None
+        times = np.zeros((2, repeats, len(sources)))
+        for column, source in enumerate(sources):
+            for row in range(repeats):
+                for way in range(2):
+                    withheld = False
+                    if way:
+                        withheld = yield from self.begin()
+                    yield from barrier(patient=False)
+                    began = time.perf_counter()
+                    yield from engine.search(source.internal, self._core if way else None, withhold_core=withheld)
+                    mine = np.array([round((time.perf_counter() - began) * 1e9)], np.int64)
+                    slowest = yield AllReduce(mine, "max")
+                    times[way, row, column] = int(slowest[0]) * 1e-9
+                    if way:
+                        self._core.end()
+        usable = yield from self._any_usable()
+        return judge(times[0], times[1], self.mode) if usable else None
+
+
+def _own_directory(config: Config, seat: Seat) -> Config:
+    """Where several machines share the configured exchange directory, each uses a folder of its own in it."""
+    if config.exchange.dir is None or len(set(seat.hosts)) == 1:
+        return config
+    own = Path(config.exchange.dir) / seat.host
+    own.mkdir(parents=True, exist_ok=True)
+    return dataclasses.replace(config, exchange=dataclasses.replace(config.exchange, dir=str(own)))
