@@ -33,10 +33,14 @@ from hybrid.schema import ClusterConfig, Config
 from hybrid.terminal import progress, seconds, table
 from hybrid.traverse import traverse_alone
 
-VARIANTS = tuple(
-    {"engine": engine, "sync": sync, "policy": policy}
-    for engine, sync in (("level", "bsp"), ("async", "basp"), ("async", "bsp"))
-    for policy in ("oec", "iec", "cvc", "uvc", "2d")
+VARIANTS = (
+    *(
+        {"engine": engine, "sync": sync, "policy": policy}
+        for engine, sync in (("level", "bsp"), ("async", "basp"), ("async", "bsp"))
+        for policy in ("oec", "iec", "cvc", "uvc", "2d")
+    ),
+    # Ready for a worker that is not there: what being hybrid-capable costs.
+    {"engine": "async", "sync": "basp", "policy": "oec", "core": "1024"},
 )
 ALONE = "one rank, level"
 
@@ -64,9 +68,9 @@ def execute(options: argparse.Namespace) -> Report:
 
 
 def name_of(variant: dict[str, Any]) -> str:
-    """``level iec`` or ``async basp oec``."""
+    """``level iec``, ``async basp oec`` or ``async basp oec, hybrid``."""
     middle = "" if variant["engine"] == "level" else f"{variant['sync']} "
-    return f"{variant['engine']} {middle}{variant['policy']}"
+    return f"{variant['engine']} {middle}{variant['policy']}" + (", hybrid" if "core" in variant else "")
 
 
 def edges_reached(graph: Graph, root: int) -> int:
@@ -146,6 +150,7 @@ def report_of(workload: Workload, rows: list[dict[str, Any]], options: argparse.
     report = Report("ranks", {"graph": graph, "ranks": options.ranks, "threads": options.threads, "variants": rows})
     report.lines += [describe_graph(graph), setup, "", table(headings, cells), ""]
     report.lines.append("speed: of one rank with all the threads, as 1; of pairs: bytes against (id, value) pairs")
+    report.lines.append("hybrid: ready to take core values from a worker, without one")
     report.charts.append(
         draw_bars(
             f"BFS on {graph['name']}, {setup}", "best seconds per search, parents included",

@@ -21,6 +21,7 @@ from cpu_engine.graph.partition import make_layout
 from cpu_engine.graph.store import open_store
 from hybrid.ranks_gather import Seat, barrier, gather_facts
 from hybrid.ranks_open import build_part
+from hybrid.ranks_partner import CoreOnRanks
 from hybrid.ranks_warmup import warm_up_on_ranks
 
 
@@ -41,17 +42,21 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
     began = time.perf_counter()
     part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
     partition_s = time.perf_counter() - began
-    engine = RankEngine(part, engine=engine_name, sync=sync)
+    core_size = min(graph.n, int(variant.get("core", 0)))
+    engine = RankEngine(part, engine=engine_name, sync=sync, core_size=core_size)
+    side = CoreOnRanks(seat, engine, core_size, None) if core_size else None
     seconds: list[list[float]] = [[] for _ in task["roots"]]
     last: SearchOutcome | None = None
     counted: list[dict[str, Any]] = []
-    reached: list[int] = []
+    reached: list[list[int]] = []
     for trial in range(task["trials"]):
         for at, root in enumerate(task["roots"]):
             yield from barrier(patient=False)
             yield from barrier(patient=False)
             t0 = time.perf_counter()
-            last = yield from engine.search(root)
+            if side is not None:
+                side.begin(withhold_core=False)
+            last = yield from engine.search(root, side)
             mine = np.array([round((time.perf_counter() - t0) * 1e9)], np.int64)
             slowest = yield AllReduce(mine, "max")
             seconds[at].append(int(slowest[0]) * 1e-9)
@@ -59,7 +64,7 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
                 counted.append(last.statistics.as_dict())
                 fingerprint = [int(np.count_nonzero(last.levels >= 0)), int(np.maximum(last.levels, 0).sum())]
                 total = yield AllReduce(np.array(fingerprint, np.int64))
-                reached.append([int(one) for one in total])  # type: ignore[arg-type]
+                reached.append([int(one) for one in total])
     by_rank = yield from gather_facts(seat, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
     return {**variant, "partition_seconds": partition_s, "seconds": seconds, "reached": reached, "by_rank": by_rank}
 

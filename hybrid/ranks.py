@@ -157,6 +157,7 @@ class RankJob:
         outcome = yield from engine.search(source.internal, npu.outside, withhold_core=withheld)
         elapsed = np.array([round((time.perf_counter() - began) * 1e9)], np.int64)
         slowest = yield AllReduce(elapsed, "max")
+        engine.count_redundant(outcome.statistics)
         tally, rounds = yield from npu.end()
         self.events.extend(source.user_id, [*outcome.statistics.events, *rounds])
         with trace.span("coordinator", "gather"):

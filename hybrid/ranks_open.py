@@ -32,6 +32,7 @@ from hybrid.schema import Config, GraphConfig
 from hybrid.terminal import note
 from hybrid.trace import Trace
 
+GRID_RANKS = 16  # from so many on, messages to everybody in every level cost more than folding
 Opener = Callable[[GraphConfig, Trace], Opened]
 _log = logging.getLogger(__name__)
 
@@ -72,11 +73,13 @@ def _shareable(opened: Opened, announcer: Announcer) -> tuple[Opened, Path | Non
 
 
 def choose_policy(policy: str, engine: str, ranks: int) -> str:
-    """Resolve ``auto``: the asynchronous engine sends least when only masters are read (oec); the level engine has
-    fewest partners on a grid, where there is one."""
+    """Resolve ``auto``. The asynchronous engine sends least when only masters are read (oec). The level engine is
+    fastest when masters find themselves (iec: nothing to fold); many ranks need the few partners of a grid."""
     if policy != "auto":
         return policy
-    return "2d" if engine == "level" and choose_grid(ranks)[0] > 1 else "oec"
+    if engine == "async":
+        return "oec"
+    return "iec" if ranks < GRID_RANKS or choose_grid(ranks)[0] == 1 else "2d"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def run_on_ranks(config: Config, world: World) -> Finished | None:
     except Agreed as agreed:
         if transport.rank == 0:
             _tell(transport, announcer, agreed.error)
+            time.sleep(_HEARD_S)
         transport.run(barrier())  # nobody ends before it is said
         sys.exit(explain_failure(agreed.error)[1])
     except KeyboardInterrupt as error:

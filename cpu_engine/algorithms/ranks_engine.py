@@ -80,3 +80,9 @@ class RankEngine:
         if part.layout.owner_of[root] == part.part:
             parents[level[: part.masters] == 0] = root
         return SearchOutcome(level[: part.masters], parents, statistics)
+
+    def count_redundant(self, statistics: RankStatistics) -> None:
+        """After a search, off the clock: how often a vertex was expanded again, or for nothing."""
+        level = self._level.level if self._level is not None else self.worker.engine.unfinished()[0]  # type: ignore[union-attr]
+        needed = int(np.count_nonzero((level >= 0) & (self.part.has_out != 0)))
+        statistics.redundant_relaxations = max(0, statistics.relaxations - needed)

@@ -48,16 +48,16 @@ class FoundList:
         self.index = _ANY if contiguous else np.ascontiguousarray(index, np.int32)
         self._bits = np.zeros(HEADER + 8 * ((index.size + 63) // 64), np.uint8)
 
-    def pack(self, level: np.ndarray, reach: int, found: np.ndarray | None) -> np.ndarray:
-        """Which of these are at ``reach``; ``found`` lists all that are, if they are listed."""
+    def pack(self, level: np.ndarray, reach: int, found: np.ndarray | None) -> tuple[np.ndarray, int]:
+        """Which of these are at ``reach``, and how many; ``found`` lists all that are, if they are listed."""
         if self.count == 0 or (found is not None and found.size == 0):
-            return _NOTHING
+            return _NOTHING, 0
         if found is not None and found.size * PLACES_SHARE < self.count:
             message = np.empty(HEADER + 4 * found.size, np.uint8)
             size = list_places_step(found, found.size, self.index, self.first, self.count, message)
-            return message[: HEADER + 4 * size] if size else _NOTHING
+            return (message[: HEADER + 4 * size], size) if size else (_NOTHING, 0)
         found_here = pack_level_bits_step(self.index, self.first, self.count, level, reach, self._bits)
-        return self._bits if found_here else _NOTHING
+        return (self._bits, int(found_here)) if found_here else (_NOTHING, 0)
 
 
 class LevelBfsOnRanks:
@@ -121,11 +121,11 @@ class LevelBfsOnRanks:
         self, statistics: RankStatistics, phase: str, lists: dict[int, FoundList], reach: int, found: np.ndarray | None
     ) -> dict[int, np.ndarray]:
         with statistics.packing():
-            outgoing = {q: agreed.pack(self.level, reach, found) for q, agreed in lists.items()}
-        for message in outgoing.values():
+            packed = {q: agreed.pack(self.level, reach, found) for q, agreed in lists.items()}
+        for message, count in packed.values():
             form = "nothing" if message.size == 0 else "bitset" if message[0] == BITS else "offsets"
-            statistics.sent(phase, form, message.size)
-        return outgoing
+            statistics.sent(phase, form, message.size, count)
+        return {q: message for q, (message, _) in packed.items()}
 
     def _take(
         self, statistics: RankStatistics, arrived: dict[int, np.ndarray], lists: dict[int, FoundList], reach: int,

@@ -24,6 +24,7 @@ class RankStatistics:
     wait_s: float = 0.0
     edges: int = 0
     relaxations: int = 0  # vertices taken from a worklist or frontier
+    redundant_relaxations: int = 0  # of these, the second and later ones of the same vertex
     updates: int = 0  # values sent
     waves: int = 0  # of termination detection, known to rank 0
     traffic: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # phase -> encoding -> [messages, bytes]
@@ -100,6 +101,7 @@ class RankStatistics:
             "wait_s": self.wait_s,
             "edges_looked_at": self.edges,
             "relaxations": self.relaxations,
+            "redundant_relaxations": self.redundant_relaxations,
             "bytes": self.bytes_sent,
             "messages": self.messages_sent,
             "updates": self.updates,

@@ -158,7 +158,7 @@ def basp_rounds(worker: Worker, sync: Sync, termination: Termination) -> Driver[
         if more or not worker.idle():
             termination.active()
         else:
-            outgoing += termination.passive(report.received, report.received)
+            outgoing += termination.passive(report.sent, report.received)
         if termination.over and not outgoing:
             report.waves = termination.waves
             # Nobody begins another run before all have left this one: its messages would be taken for this one's.

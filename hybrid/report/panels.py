@@ -100,7 +100,7 @@ def _cpu(facts: Facts) -> str:
 
 
 def _lead(facts: Facts) -> str:
-    if facts.on_ranks:
+    if whole(facts.ranks.get("ranks")) > 1:
         worker = " and its machine's worker" if facts.with_npu else ""
         return f"Rank 0{worker} stand{'' if worker else 's'} here for all ranks; every one of them is drawn below."
     if not facts.with_npu:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class RankLane:
         first, last = self.ranks[0], self.ranks[-1]
         return f"rank {first}" if first == last else f"ranks {first}{DASH}{last}"
 
-    @property
+    @cached_property
     def times(self) -> Times:
         """Seconds by what they were spent on, over all of the lane's ranks."""
         times = dict.fromkeys(STACK, 0.0)

@@ -24,7 +24,7 @@ from hybrid.report.units import plural, seconds
 
 HEADING = 22
 NAMES = 96  # pixels, as the other time lines have
-SMALL = 14  # lanes lower than this have small names and no words inside
+SMALL = 14  # lanes lower than this have small names, plain colours and no words inside
 UNITS = 10_000  # of an outline's width
 LEVELS = 20  # of its height
 POINTABLE = 0.4  # per cent of the width; shorter events cannot be pointed at
@@ -66,7 +66,7 @@ def draw_ranks(machines: Sequence[Machine], scale: TimeScale, budget: Budget, *,
         el("g", draw_axis(scale, height), class_="axis"),
         *(_draw_row(row, i, scale, budget, name, len(machines)) for i, row in enumerate(rows)),
         _draw_pointable(rows, scale, budget.pointable),
-        class_="plot ranks",
+        class_="plot ranks dense" if is_dense(machines) else "plot ranks",
         height=height,
         width="100%",
         role="img",
@@ -100,10 +100,19 @@ def _times_in_words(times: Times) -> str:
 # ------------------------------------------------------------------------------------------- where things stand
 
 
+def is_dense(machines: Sequence[Machine]) -> bool:
+    """Whether the lanes are too low for patterns and words."""
+    return _lane_height(machines) < SMALL
+
+
+def _lane_height(machines: Sequence[Machine]) -> int:
+    lanes = sum(len(machine.lanes) for machine in machines)
+    return next((high for most, high in ((6, 26), (12, 20), (24, 15), (40, 12)) if lanes <= most), 10)
+
+
 def _place(machines: Sequence[Machine]) -> tuple[list[_Row], int]:
     """All rows, and the height of the picture. Machines of one rank each need no heading."""
-    lanes = sum(len(machine.lanes) for machine in machines)
-    height = next((high for most, high in ((6, 26), (12, 20), (24, 15), (40, 12)) if lanes <= most), 10)
+    lanes, height = sum(len(machine.lanes) for machine in machines), _lane_height(machines)
     gap = 5 if height >= SMALL else 2
     headings = len(machines) > 1 and lanes > len(machines)
     y, rows = AXIS, []

@@ -15,7 +15,7 @@ from hybrid.report.facts import Facts
 from hybrid.report.markup import EMPTY, Markup, el, join
 from hybrid.report.panels import legend_item, zoomable
 from hybrid.report.ranks_lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
-from hybrid.report.ranks_picture import Budget, draw_ranks
+from hybrid.report.ranks_picture import Budget, draw_ranks, is_dense
 from hybrid.report.ranks_tables import KINDS, rank_table, real, traffic_table
 from hybrid.report.scale import window
 from hybrid.report.units import DASH, SPACE, compact, count, number, plural, seconds, share, size, whole
@@ -240,7 +240,7 @@ def _draw_search(search: _Search, machines: Sequence[Machine], budget: Budget, n
     return [
         zoomable(name, f"Source {search.source}", drawing, about),
         el("p", say_search(search.run), class_="muted") if search.run else EMPTY,
-        _draw_legend(own),
+        _draw_legend(own, dense=is_dense(machines)),
     ]
 
 
@@ -249,7 +249,7 @@ def say_search(run: Mapping[str, Any]) -> str:
     found, times = as_dict(run.get("ranks")), as_dict(run.get("seconds"))
     pairs, imbalance = number(found.get("bytes_against_pairs")), number(found.get("load_imbalance"))
     words = [
-        f"Traversed in {seconds(times.get('traverse'))}" if "traverse" in times else "",
+        f"Traversed in {seconds(times.get('traverse'))}, parents (not drawn) included" if "traverse" in times else "",
         plural(whole(found.get("rounds")), "round") if "rounds" in found else "",
         f"{size(found.get('bytes'))} in {compact(found.get('messages'))} messages" if "bytes" in found else "",
         f"{_fraction(pairs)} of (id, value) pairs" if pairs is not None else "",
@@ -259,11 +259,11 @@ def say_search(run: Mapping[str, Any]) -> str:
     return f"{said}." if said else ""
 
 
-def _draw_legend(events: Sequence[Event]) -> Markup:
+def _draw_legend(events: Sequence[Event], *, dense: bool) -> Markup:
     used = {style_of(event) for event in events if event.actor != "npu"}
     items = [legend_item(f"r-{style}", LEGEND[style]) for style in STACK if style in used]
     if any(event.kind == "round" for event in events):
         items.append(legend_item("k-round", "round of the machine's NPU worker"))
     items.append(legend_item("band", "nothing recorded"))
-    note = el("p", "Where events are shorter than a pixel, heights are shares of the time.", class_="muted")
-    return join([el("ul", *items, class_="legend"), note])
+    note = el("p", "Where events are too short to draw, heights are their shares of the time.", class_="muted")
+    return join([el("ul", *items, class_="legend dense" if dense else "legend"), note])

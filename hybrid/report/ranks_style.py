@@ -1,6 +1,7 @@
 """The look of what only a job on ranks has: colours, patterns and rules. Constants only, added to pages that need them.
 
-Lanes may be ten pixels high, so the grounds of the patterns are strong colours. Invariant: as in ``style``.
+The grounds of the patterns are strong colours, as lanes are low. The lowest lanes have the colours alone; there the
+order of the stack (compute, pack, wait) says the same. Invariant: as in ``style``.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from hybrid.report.markup import Markup
 from hybrid.report.style import pattern
 
 _COLOURS = """
-:root { --r-pull: #56b4e9; --r-async: #6a7fd0; --r-other: #44546a; --r-dot: #e4eaff; --r-stripe: #d9f0fd; }
+:root { --r-pull: #56b4e9; --r-async: #6a7fd0; --r-other: #44546a; --r-dot: #e4eaff; --r-stripe: #d9f0fd;
+  --r-wait: #dde1e8; }
 @media screen and (prefers-color-scheme: dark) {
-  :root { --r-pull: #3f93c4; --r-async: #6477c8; --r-other: #93a1b5; --r-dot: #c9d4ff; --r-stripe: #174866; }
+  :root { --r-pull: #3f93c4; --r-async: #6477c8; --r-other: #93a1b5; --r-dot: #c9d4ff; --r-stripe: #174866;
+    --r-wait: #3c4655; }
 }
 """
 _RULES = """
@@ -22,6 +25,9 @@ _RULES = """
 svg.ranks .r-compute, .legend .r-compute { fill: var(--r-other); }
 .r-pack { fill: var(--pack); }
 .r-wait { fill: url(#f-wait); }
+.dense .r-pull { fill: var(--r-pull); }
+.dense .r-async { fill: var(--r-async); }
+.dense .r-wait { fill: var(--r-wait); }
 .r-bytes { fill: var(--push); }
 .r-messages { fill: var(--coord); }
 .point rect { fill: transparent; stroke: none; }
@@ -44,7 +50,12 @@ svg .r-t-wait { fill: var(--muted); stroke: var(--wait); }
 .each td.s { white-space: nowrap; max-width: 200px; overflow: hidden; text-overflow: ellipsis; }
 td:has(svg.times) { vertical-align: middle; }
 #ranks td, #ranks th { padding: 5px 7px; }
-@media (max-width: 960px) { #ranks td, #ranks th { padding: 4px; } }
+.traffic td.s:first-child { white-space: normal; }
+@media (max-width: 960px) {
+  #ranks td, #ranks th { padding: 4px; }
+  .traffic td:nth-child(3), .traffic td:nth-child(5) { min-width: 34px; }
+}
+@media print { #ranks .flow, #ranks .panel { break-inside: avoid; } }
 """
 CSS = Markup(_COLOURS + _RULES)
 

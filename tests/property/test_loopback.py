@@ -360,14 +360,17 @@ def test_what_a_peer_told_is_not_told_back(policy: str) -> None:
     pairs += [(v, u) for u, v in pairs]
     parts = partition_graph(built(pairs, True), policy, 3)
     assert any((part.has_in[part.masters :] & part.has_out[part.masters :]).any() for part in parts) == (policy == "uvc")
-    fields = [Sync(part, DISTANCE_PUSHED) for part in parts]
-    values = [np.full(part.size, MOST, np.uint32) for part in parts]
-    for part, mine in zip(parts, values, strict=True):
-        mine[part.masters :] = 5
-    mirrors = parts[0].size - parts[0].masters
-    payloads = fields[0].reduce_messages(values[0])
-    for peer, payload in payloads.items():
-        fields[peer].apply_reduce(0, payload, values[peer])
-        assert 0 not in fields[peer].broadcast_messages(values[peer]), "everything that this peer knows came from there"
-    if payloads:
-        assert sum(tally.updates for tally in fields[0].reduce.statistics.sent.values()) <= mirrors
+    for teller in parts:
+        fields = [Sync(part, DISTANCE_PUSHED) for part in parts]
+        values = [np.full(part.size, MOST, np.uint32) for part in parts]
+        values[teller.part][teller.masters :] = 5
+        for peer, payload in fields[teller.part].reduce_messages(values[teller.part]).items():
+            changed = fields[peer].apply_reduce(teller.part, payload, values[peer])
+            assert changed.size == teller.mirrors_with_in[peer].size
+            assert teller.part not in fields[peer].broadcast_messages(values[peer]), "all that it knows came from there"
+        fields[teller.part].start()
+        values[teller.part][: teller.masters] = 4
+        for peer, payload in fields[teller.part].broadcast_messages(values[teller.part]).items():
+            changed = fields[peer].apply_broadcast(teller.part, payload, values[peer])
+            assert changed.size == teller.masters_read_at[peer].size
+            assert teller.part not in fields[peer].reduce_messages(values[peer]), "all that it knows came from there"

@@ -15,6 +15,8 @@ from cpu_engine.algorithms.ranks_engine import RankEngine, SearchOutcome
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats import read_graph
+from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
 from hybrid.ranks_gather import Seat
@@ -105,3 +107,36 @@ def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
         check(graph, engines, root, lambda choices: next(draws, 0) % choices, drivers)
         for side in sides:
             side.end()
+
+
+MEDIUM = {
+    "kronecker": lambda: (kronecker(10, 8), False),
+    "kronecker, directed": lambda: (kronecker(9, 4), True),
+    "grid": lambda: (grid(40, 40), False),
+    "path": lambda: (EdgeList(np.arange(300), np.arange(1, 301)), False),
+}
+
+
+@pytest.mark.parametrize(("engine", "sync"), ENGINES)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", MEDIUM)
+def test_larger_graphs_on_up_to_six_parts(name, policy, engine, sync):
+    """Large enough that levels are pulled, messages are bits, and deep graphs are leapt over."""
+    edges, directed = MEDIUM[name]()
+    graph = build_graph(edges, directed=directed)
+    for parts in range(1, 7):
+        engines = [RankEngine(part, engine=engine, sync=sync) for part in partition_graph(graph, policy, parts)]
+        for root in (0, graph.n // 2, graph.n - 1):
+            check(graph, engines, root)
+
+
+@pytest.mark.parametrize("file", ["wiki-Vote/wiki-Vote.txt", "luxembourg_osm/luxembourg_osm.mtx.gz"])
+def test_real_graphs_on_parts(file, shared_data):
+    graph = build_graph(read_graph(shared_data / file), directed=None)
+    expected = {}
+    for policy, (engine, sync) in itertools.product(POLICIES, ENGINES):
+        engines = [RankEngine(part, engine=engine, sync=sync) for part in partition_graph(graph, policy, 4)]
+        for root in (0, graph.n - 1):
+            level, parent = joined(engines, run_loopback([one.search(root) for one in engines]), graph.n)
+            assert certify(graph, level, parent, root).holds
+            assert np.array_equal(level, expected.setdefault(root, level)), (policy, engine, sync)
