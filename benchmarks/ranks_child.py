@@ -23,6 +23,26 @@ from hybrid.ranks_gather import Seat, barrier, gather_facts
 from hybrid.ranks_open import build_part
 from hybrid.ranks_partner import CoreOnRanks
 from hybrid.ranks_warmup import warm_up_on_ranks
+from hybrid.traverse import Answer
+
+
+class AbsentWorker:
+    """A worker that was lost before the first round."""
+
+    usable, busy, failure = False, False, "there is none"
+
+    def begin(self) -> None: ...
+
+    def submit(self, values: np.ndarray) -> None: ...
+
+    def poll(self) -> Answer | None:
+        return None
+
+    def wait(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    def distrust(self, reason: str) -> None: ...
 
 
 def main(task: dict[str, Any]) -> None:
@@ -44,7 +64,8 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
     partition_s = time.perf_counter() - began
     core_size = min(graph.n, int(variant.get("core", 0)))
     engine = RankEngine(part, engine=engine_name, sync=sync, core_size=core_size)
-    side = CoreOnRanks(seat, engine, core_size, None) if core_size else None
+    absent = AbsentWorker() if seat.rank == 0 else None
+    side = CoreOnRanks(seat, engine, core_size, absent) if core_size else None
     seconds: list[list[float]] = [[] for _ in task["roots"]]
     last: SearchOutcome | None = None
     counted: list[dict[str, Any]] = []
