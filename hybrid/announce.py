@@ -26,6 +26,10 @@ class Announcer:
         """Folders that must not stay behind if this rank is killed."""
         self._say({"event": "made", "paths": [str(path) for path in paths]})
 
+    def finished(self) -> None:
+        """The result is written, under its name."""
+        self._say({"event": "finished"})
+
     def failed(self, rank: int, host: str, told: str = "") -> None:
         """This rank says why it ends, and ends all."""
         self._say({"event": "failed", "rank": rank, "host": host}, told)

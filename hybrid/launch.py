@@ -151,6 +151,9 @@ def _openmpi_options(
     options += ["--bind-to", bind]
     if crowded:
         options += ["--mca", "mpi_yield_when_idle", "1"]
+    if not here:
+        # Over TCP, who loses a peer aborts; a moment later, mpirun has seen which rank was killed, and can name it.
+        options += ["--mca", "opal_abort_delay", "1"]
     for name in dict.fromkeys((*_FORWARDED, *own)):
         if name in environment and not here:
             options += ["-x", name]

@@ -29,6 +29,11 @@ _HYDRA_KILLED = re.compile(
     r"RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+).*?KILLED BY SIGNAL: (?P<signal>\d+)", re.DOTALL
 )
 _SLOTS = re.compile(r"not enough slots.*?satisfy the\s+(?P<wanted>\d+)", re.DOTALL)
+_LOST = re.compile(  # both are said of a daemon that has been there
+    r"(daemon failed to report back|lost communication with).*?"
+    r"Remote (host:|daemon: \[\S+\] on node)\s+(?P<host>\S+)",
+    re.DOTALL,
+)
 _CAUSES = (  # words of a launcher, what they mean, the fix
     (
         "daemon failed to report back",
@@ -67,7 +72,9 @@ _CAUSES = (  # words of a launcher, what they mean, the fix
     ),
 )
 # What Open MPI's library says in surviving ranks, but not its account of a crash.
-_LIBRARY_LINE = re.compile(r"\[[^\]]+\] (\*\*\* (?!Process received|End of error)|\d+ more process)")
+_LIBRARY_LINE = re.compile(
+    r"\[[^\]]+\] (\*\*\* (?!Process received|End of error)|\d+ more process|Delaying for \d+ seconds before aborting)"
+)
 _ACCOMPANYING = ("MPI_ABORT was invoked", "mpi-abort", 'calling "abort"', "non-zero", "peer process has unexpectedly")
 
 
@@ -77,6 +84,7 @@ class LaunchOutput:
 
     hosts: list[str] = field(default_factory=list)  # by rank, known once all have met
     made: list[str] = field(default_factory=list)  # folders of the ranks that must not stay behind
+    finished: bool = False  # the result is written
     said_why: bool = False  # a rank has explained itself
     _killed: EnvironmentProblem | None = None  # a rank that could not explain itself
     _cause: EnvironmentProblem | None = None
@@ -91,6 +99,10 @@ class LaunchOutput:
 
     def feed(self, line: str) -> list[str]:
         """Take a line without its end; the lines to show for it."""
+        if line.startswith("\0"):  # the end of a text of prterun's, wherever that came
+            line = line.lstrip("\0")
+            if not line:
+                return []
         if self._after_frame:
             line = line.lstrip(" ")  # prterun ends its frames with lone blanks
         message = read_announcement(line)
@@ -125,12 +137,16 @@ class LaunchOutput:
 
     def verdict(self, code: int) -> tuple[int, EnvironmentProblem | None]:
         """The exit code of the job whose launcher ended with ``code``, and the error to tell, if nobody has."""
-        if code == EXIT_OK:
+        if code == EXIT_OK and self.finished:
             return EXIT_OK, None
         if self._killed is not None:  # whatever other ranks said, they said because of it
             return EXIT_ENVIRONMENT, self._killed
         if self._cause is not None and not self.said_why:
             return EXIT_ENVIRONMENT, self._cause
+        if code == EXIT_OK:  # mpirun says so even after it has lost a machine
+            return EXIT_ENVIRONMENT, EnvironmentProblem(
+                "the launcher ended before the job did, no result was written", fix="look at its lines above"
+            )
         if self.said_why:
             return (code if code in EXIT_CODES else EXIT_INTERNAL), None
         if code == EXIT_INTERRUPTED:
@@ -158,6 +174,8 @@ class LaunchOutput:
                 self.hosts = [str(host) for host in hosts]
             case {"event": "made", "paths": [*paths]}:
                 self.made += [str(path) for path in paths]
+            case {"event": "finished"}:
+                self.finished = True
             case {"event": "failed"}:
                 self.said_why = True
 
@@ -188,6 +206,10 @@ class LaunchOutput:
                 "allocation), lower ranks, or share the CPUs with cluster.mpirun_args: [--map-by, ':OVERSUBSCRIBE']",
             )
             return True
+        lost = _LOST.search(text)
+        if lost is not None and lost["host"] in self.hosts:
+            self._cause = self._cause or self._explain_loss(lost["host"])
+            return True
         for words, meaning, fix in _CAUSES:
             if words in " ".join(text.split()):
                 self._cause = self._cause or EnvironmentProblem(meaning, fix=fix)
@@ -202,6 +224,14 @@ class LaunchOutput:
             fix="if the machine ran out of memory (see its dmesg), use more machines or fewer ranks on each"
             if number == signal.SIGKILL
             else "run again; if it happens twice, report it with the configuration",
+        )
+
+    def _explain_loss(self, host: str) -> EnvironmentProblem:
+        ranks = [str(rank) for rank, where in enumerate(self.hosts) if where == host]
+        named = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(ranks)}"
+        return EnvironmentProblem(
+            f"{host} was lost, and {named} with it; the other ranks were stopped, no result was written",
+            fix="check that machine and the network, then run again",
         )
 
 

@@ -34,7 +34,7 @@ parent, launcher, *arguments = sys.argv[1:]
 if os.getppid() == int(parent):
     os.execv(launcher, [launcher, *arguments])
 """
-_REMOVABLE = (".partial", "tandem-exchange-", "tandem-graph-")  # parts of names that only Tandem gives
+_REMOVABLE = (".partial", "tandem-exchange-", "tandem-graph-", "tandem-worker-")  # in names of ours only
 
 
 def run_launch(launch: Launch, launch_timeout_s: float) -> tuple[int, EnvironmentProblem | None]:
@@ -47,7 +47,7 @@ def run_launch(launch: Launch, launch_timeout_s: float) -> tuple[int, Environmen
     finally:
         with interrupts_held():
             _end(process)
-            if process.returncode != 0:
+            if process.returncode != 0 or not output.finished:
                 _remove(output.made)
     return output.verdict(code)
 

@@ -126,9 +126,7 @@ class RankJob:
 
     # ------------------------------------------------------------------------------------- the searches
 
-    def _search_all(
-        self, opened: Opened, npu: RankNpu, engine: RankEngine, sources: list[Source]
-    ) -> Driver[list[Run]]:
+    def _search_all(self, opened: Opened, npu: RankNpu, engine: RankEngine, sources: list[Source]) -> Driver[list[Run]]:
         """The certified runs, at rank 0; elsewhere an empty list."""
         scatter = _Scatter(engine.part) if self.seat.rank == 0 else None
         runs: list[Run] = []

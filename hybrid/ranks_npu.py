@@ -33,6 +33,7 @@ from hybrid.verdict import Verdict, judge
 
 LEVEL_ALONE = "on several ranks the level engine runs on the CPUs alone; engine: async takes a worker's values"
 _log = logging.getLogger(__name__)
+_HOSTS_TOLD = 4
 
 
 class RankNpu:
@@ -122,10 +123,9 @@ class RankNpu:
         events = list(self._core.events)
         if gathered is None:
             return None, events
-        tallies = [NpuTally(**one) for one in gathered if one is not None]
-        total = NpuTally(**{name: sum(getattr(one, name) for one in tallies) for name in COUNTED})
-        outcomes = list(dict.fromkeys(one.outcome for one in tallies))
-        total.outcome = "; ".join(outcomes)
+        tallies = {rank: NpuTally(**one) for rank, one in enumerate(gathered) if one is not None}
+        total = NpuTally(**{name: sum(getattr(one, name) for one in tallies.values()) for name in COUNTED})
+        total.outcome = tell_outcomes({self._seat.hosts[rank]: one.outcome for rank, one in tallies.items()})
         return total, events
 
     def tell_repaired(self, repaired: int, source: Source) -> Driver[None]:
@@ -165,6 +165,15 @@ class RankNpu:
                         self._core.end()
         usable = yield from self._any_usable()
         return judge(times[0], times[1], self.mode) if usable else None
+
+
+def tell_outcomes(by_host: dict[str, str]) -> str:
+    """What became of the workers in one search: in the words of the only one, else by machine, the first few."""
+    if len(by_host) == 1:
+        return next(iter(by_host.values()))
+    told = [f"{host}: {outcome}" for host, outcome in by_host.items()]
+    more = [f"and {len(told) - _HOSTS_TOLD} more"] if len(told) > _HOSTS_TOLD else []
+    return "; ".join([*told[:_HOSTS_TOLD], *more])
 
 
 def _own_directory(config: Config, seat: Seat) -> Config:

@@ -84,6 +84,7 @@ def _run(config: Config, transport: MpiTransport, announcer: Announcer) -> Finis
         announcer.made(folder.path, *([folder.final] if folder.reserved else []))
         summary = transport.run(RankJob(seat, config, folder, announcer).drive())
     assert summary is not None
+    announcer.finished()
     return Finished(folder.final, summary)
 
 

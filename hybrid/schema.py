@@ -63,7 +63,7 @@ class ClusterConfig:
     policy: str = key(
         "auto",
         "which rank holds an edge: oec, iec = the owner of its source, of its target; cvc, 2d = a grid of ranks; "
-        "uvc = by the target's degree; auto = oec, but 2d for engine: level on a grid of at least 2 x 2",
+        "uvc = by the target's degree; auto = oec for engine: async, iec for engine: level (2d from 16 ranks on)",
         choices=("auto", "oec", "iec", "cvc", "uvc", "2d"),
     )
     sync: str = key(

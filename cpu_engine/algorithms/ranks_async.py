@@ -69,7 +69,12 @@ class AsyncWorker:
         return not self.engine.can_step() and (self._outside is None or self._outside.idle())
 
     def outside(self) -> list[Message]:
-        return [] if self._outside is None else self._outside.outgoing()
+        if self._outside is None:
+            return []
+        messages = self._outside.outgoing()
+        for message in messages:
+            self.statistics.sent("core", "values", message.payload.size)
+        return messages
 
     def from_outside(self, message: Message) -> None:
         if self._outside is not None:

@@ -56,7 +56,7 @@ class RankEngine:
         search, part = self._level, self.part
         assert search is not None
         yield from search.search(root, statistics)
-        parents = yield from ask_parents(part, search.level, search.parent)
+        parents = yield from ask_parents(part, search.level, search.parent, statistics)
         return SearchOutcome(search.level[: part.masters], parents, statistics)
 
     def _search_async(
@@ -76,7 +76,7 @@ class RankEngine:
             report = yield from bsp_rounds(worker, self._field, others, others)
         statistics.take(report, self._field)
         level, parent = worker.engine.unfinished()
-        parents = yield from settle_parents(part, level, parent)
+        parents = yield from settle_parents(part, level, parent, statistics)
         if part.layout.owner_of[root] == part.part:
             parents[level[: part.masters] == 0] = root
         return SearchOutcome(level[: part.masters], parents, statistics)

@@ -9,11 +9,13 @@ parent one step nearer, over a real arc.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
+from cpu_engine.algorithms.ranks_statistics import PARENTS, RankStatistics
 from cpu_engine.comm.requests import Exchange
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.kernels.witness import answer_parents_step, find_parents_step, translate_parents_step
@@ -22,29 +24,50 @@ WISHES, ANSWERS = 5, 6  # tags
 _SHORT = 255  # if all levels are below, they travel as one byte each
 
 
-def settle_parents(part: Part, level: np.ndarray, parent: np.ndarray) -> Generator[Any, Any, np.ndarray]:
+def settle_parents(
+    part: Part, level: np.ndarray, parent: np.ndarray, statistics: RankStatistics
+) -> Generator[Any, Any, np.ndarray]:
     """Mend what was overtaken, ask for what others know; the masters' parents as internal ids."""
-    find_parents_step(part.in_offsets, part.in_sources, level, parent[: part.masters])
-    found: np.ndarray = yield from ask_parents(part, level, parent)
+    with statistics.packing():
+        find_parents_step(part.in_offsets, part.in_sources, level, parent[: part.masters])
+    found: np.ndarray = yield from ask_parents(part, level, parent, statistics)
     return found
 
 
-def ask_parents(part: Part, level: np.ndarray, parent: np.ndarray) -> Generator[Any, Any, np.ndarray]:
+def ask_parents(
+    part: Part, level: np.ndarray, parent: np.ndarray, statistics: RankStatistics
+) -> Generator[Any, Any, np.ndarray]:
     """The masters' parents as internal ids: local ones translated, the others asked for."""
     found = np.empty(part.masters, np.int32)
-    translate_parents_step(parent, part.internal_of, found)
+    with statistics.packing():
+        translate_parents_step(parent, part.internal_of, found)
     peers = [q for q in range(part.layout.parts) if q != part.part]
     askers = tuple(q for q in peers if part.mirrors_with_in[q].size)
     wishes = {q: _wished(part.masters_written_at[q], q, level, parent) for q in peers if part.masters_written_at[q].size}
     if not askers and not wishes:
         return found
-    asked = yield Exchange(WISHES, {q: _question(part, q, wish, level) for q, wish in wishes.items()}, askers)
-    answers = {q: _answer(part, part.mirrors_with_in[q], question, level, parent) for q, question in asked.items()}
-    told = yield Exchange(ANSWERS, answers, tuple(wishes))
-    for q, message in told.items():
-        masters = part.masters_written_at[q][wishes[q]]
-        found[masters] = np.maximum(found[masters], message.view(np.int32))
+    with statistics.packing():
+        questions = {q: _question(part, q, wish, level) for q, wish in wishes.items()}
+    asked = yield from _exchange(WISHES, questions, askers, "bitset", statistics)
+    with statistics.packing():
+        answers = {q: _answer(part, part.mirrors_with_in[q], question, level, parent) for q, question in asked.items()}
+    told = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
+    with statistics.packing():
+        for q, message in told.items():
+            masters = part.masters_written_at[q][wishes[q]]
+            found[masters] = np.maximum(found[masters], message.view(np.int32))
     return found
+
+
+def _exchange(
+    tag: int, outgoing: dict[int, np.ndarray], expect: tuple[int, ...], form: str, statistics: RankStatistics
+) -> Generator[Any, Any, dict[int, np.ndarray]]:
+    for message in outgoing.values():
+        statistics.sent(PARENTS, form, message.size)
+    t0 = time.perf_counter()
+    arrived: dict[int, np.ndarray] = yield Exchange(tag, outgoing, expect)
+    statistics.waited(t0, PARENTS)
+    return arrived
 
 
 def _wished(masters: np.ndarray, q: int, level: np.ndarray, parent: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 from cpu_engine.comm.rounds import RoundsReport
 from cpu_engine.comm.substrate import Sync
 
+PARENTS = "parents"  # a phase of its own
 PAIR_BYTES = 8  # what an update would take as (id, value)
 
 
@@ -47,7 +48,9 @@ class RankStatistics:
         """Time spent on making and reading messages."""
         t0 = time.perf_counter()
         yield
-        self.pack_s += time.perf_counter() - t0
+        t1 = time.perf_counter()
+        self.pack_s += t1 - t0
+        self.events.append(("pack", t0, t1, {}))
 
     def waited(self, t0: float, what: str) -> None:
         """Time spent in communication, from ``t0`` until now."""
@@ -86,11 +89,20 @@ class RankStatistics:
 
     @property
     def bytes_sent(self) -> int:
-        return sum(entry[1] for phase in self.traffic.values() for entry in phase.values())
+        """To bring values up to date; parents, which are settled once at the end, are counted apart."""
+        return self._sum(1, [phase for phase in self.traffic if phase != PARENTS])
 
     @property
     def messages_sent(self) -> int:
-        return sum(entry[0] for phase in self.traffic.values() for name, entry in phase.items() if name != "nothing")
+        return self._sum(0, [phase for phase in self.traffic if phase != PARENTS])
+
+    def _sum(self, column: int, phases: list[str]) -> int:
+        return sum(
+            entry[column]
+            for phase in phases
+            for name, entry in self.traffic.get(phase, {}).items()
+            if name != "nothing"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """For summary.json."""
@@ -103,6 +115,7 @@ class RankStatistics:
             "relaxations": self.relaxations,
             "redundant_relaxations": self.redundant_relaxations,
             "bytes": self.bytes_sent,
+            "parent_bytes": self._sum(1, [PARENTS]),
             "messages": self.messages_sent,
             "updates": self.updates,
             "waves": self.waves,

@@ -142,8 +142,7 @@ def pack_improved(
 ) -> Packed:
     """The entries whose value (uint32, by local id) is below what was last sent (uint32, by position in the list).
 
-    ``last_sent`` is brought up to date. ``forced`` takes an encoding instead of the cheapest (for comparison), as long as
-    it is possible.
+    ``last_sent`` is brought up to date. ``forced`` is taken instead of the cheapest encoding, and must be possible.
     """
     total, begin, words = agreed.total, agreed.begin, room.words[: (agreed.total + 63) // 64]
     if agreed.indices is not None:

@@ -28,9 +28,7 @@ _REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def run_loopback(
-    drivers: Sequence[Driver[T]], chooser: Chooser | None = None, idle_limit: int = IDLE_LIMIT
-) -> list[T]:
+def run_loopback(drivers: Sequence[Driver[T]], chooser: Chooser | None = None, idle_limit: int = IDLE_LIMIT) -> list[T]:
     """Run the drivers, the i-th as rank i, to their ends; return what each returned.
 
     ``chooser(k)`` picks 0..k-1 wherever there is a choice; without it drivers take turns and messages arrive in order.
@@ -74,11 +72,7 @@ class _Ring:
         try:
             request = self.drivers[rank].send(answer)
         except StopIteration as stop:
-            self.live.discard(rank)
-            self.requests[rank], self.results[rank] = None, stop.value
-            if self.in_flight[rank]:
-                _, lost = self.in_flight[rank][0]
-                raise self._stuck(f"rank {rank} ended before a message of tag {lost.tag} from rank {lost.peer} reached it")
+            self._end(rank, stop.value)
             return
         self.requests[rank] = request
         if isinstance(request, Exchange):
@@ -93,6 +87,13 @@ class _Ring:
                 self.idle_turns = 0
         else:
             self._reduce_if_all_ask()
+
+    def _end(self, rank: int, result: Any) -> None:
+        self.live.discard(rank)
+        self.requests[rank], self.results[rank] = None, result
+        if self.in_flight[rank]:
+            _, lost = self.in_flight[rank][0]
+            raise self._stuck(f"rank {rank} ended before a message of tag {lost.tag} from rank {lost.peer} reached it")
 
     def _checked(self, rank: int, peer: int) -> int:
         if peer in self.live:

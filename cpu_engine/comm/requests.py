@@ -51,7 +51,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class AllReduce:
-    """Blocking, by all ranks. Answer: an int64 array, element by element the sum, largest or smallest over all ranks."""
+    """Blocking, by all ranks. Answer: int64, element by element the sum, the largest or the smallest over the ranks."""
 
     values: np.ndarray
     op: Literal["sum", "max", "min"] = "sum"

@@ -56,7 +56,7 @@ class Worker(Protocol):
 
 @dataclass(slots=True)
 class RoundsReport:
-    """What one rank did in a run. ``spans``: (kind, begin, end) on time.perf_counter, for a picture of ranks over time."""
+    """What one rank did in a run. ``spans``: (kind, begin, end) by time.perf_counter, to draw ranks over time."""
 
     rounds: int = 0  # BSP: rounds; BASP: quanta of local work
     changes: int = 0  # values lowered by messages

@@ -107,7 +107,7 @@ class PhaseStatistics:
 
 
 class Phase:
-    """One direction of a field's synchronisation: to each peer a list that is sent, from each peer one that is heard."""
+    """One direction of a field's synchronisation: a list that is sent to each peer, and one that is heard from each."""
 
     def __init__(
         self,
@@ -125,8 +125,7 @@ class Phase:
         bounds = np.cumsum([0, *(agreed.total for agreed in outgoing.values())])
         self._last_sent = np.empty(bounds[-1], np.uint32)
         self._last_sent_to = {
-            peer: self._last_sent[begin:end]
-            for peer, begin, end in zip(outgoing, bounds[:-1], bounds[1:], strict=True)
+            peer: self._last_sent[begin:end] for peer, begin, end in zip(outgoing, bounds[:-1], bounds[1:], strict=True)
         }
         self._echoes: Phase | None = None
         self.start()

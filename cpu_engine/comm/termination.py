@@ -6,8 +6,8 @@ number as each other, then nothing was in flight and nobody was active when the 
 Every rank joins the first wave by itself as soon as it is passive; later ones are asked for by the root. At most one
 control message is under way per tree edge, so their order does not matter.
 
-Invariant: ``over`` becomes true on a rank only after the rule was met at the root; a rank contributes to each wave once,
-while passive, with counters that were exact at that moment. Control messages are not counted.
+Invariant: ``over`` becomes true on a rank only after the rule was met at the root; a rank contributes to each wave
+once, while passive, with counters that were exact at that moment. Control messages are not counted.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def bytes_before_values(mode, count, total):
         return HEADER_BYTES + 8 * ((total + WORD - 1) // WORD)
     if mode == OFFSETS16:
         return HEADER_BYTES + 4 * ((count + 1) // 2)
-    if mode == OFFSETS32 or mode == IDS:
+    if mode in (OFFSETS32, IDS):
         return HEADER_BYTES + 4 * count
     return -1
 

@@ -24,8 +24,9 @@ def word_of_smaller(left, left_at, right, right_at):
 
 
 def note_smaller(left, left_at, right, right_at, lowest, highest):
-    """Lower 64 elements of ``right`` to those of ``left``; where that changes one, ``lowest[j]`` and ``highest[j]`` take
-    the new value into account. All are uint32; the last two have 64 elements.
+    """Lower 64 elements of ``right`` to those of ``left``, all uint32.
+
+    Where that changes one, ``lowest[j]`` and ``highest[j]`` (64 elements each) take the new value into account.
     """
     for j in range(WORD):
         if left[left_at + j] < right[right_at + j]:

@@ -20,7 +20,7 @@ from hybrid.report.markup import EMPTY, Markup, el, join, percent
 from hybrid.report.ranks_lanes import STACK, Columns, Machine, RankLane, Times, columns_of, style_of
 from hybrid.report.scale import TimeScale
 from hybrid.report.timeline import AXIS, NARROWEST, draw_axis
-from hybrid.report.units import plural, seconds
+from hybrid.report.units import compact, plural, seconds
 
 HEADING = 22
 NAMES = 96  # pixels, as the other time lines have
@@ -218,7 +218,9 @@ def _draw_rounds(row: _Row, scale: TimeScale, budget: int) -> Markup:
     for block in blocks:
         x, width = _extent(block.t0, block.t1, scale)
         rect = el("rect", x=percent(x), y=row.y, width=percent(width), height=row.height, class_=f"k-{block.style}")
-        words = _draw_words(block.name, row, x, width, f"t-{block.style}")
+        adopted = 0 if block.event is None else block.event.count("values_adopted")
+        name = f"{block.name}, +{compact(adopted)}" if adopted else block.name
+        words = _draw_words(name, row, x, width, f"t-{block.style}")
         parts.append(el("g", el("title", f"Worker on {row.machine.host}: {block.tip}"), rect, words, class_="m"))
     return join(parts)
 

@@ -39,7 +39,7 @@ def while_building(jobs: Jobs) -> None:
 
 def while_searching(jobs: Jobs) -> None:
     log = jobs.partial() / "log.txt"
-    eventually(lambda: "part 0: " in log.read_text(), timeout_s=60)
+    eventually(lambda: log.exists() and "part 0: " in log.read_text(), timeout_s=60)
     time.sleep(0.3)  # anywhere in thousands of searches
 
 

@@ -165,5 +165,5 @@ def test_one_rank_needs_nobody() -> None:
 
 @pytest.mark.parametrize("payload", [np.zeros(8, np.uint8), np.array([2, 7, 0, 0], np.int64).view(np.uint8)])
 def test_what_does_not_fit_is_an_error(payload: np.ndarray) -> None:
-    with pytest.raises(CommError, match="control message from rank 1.*Fix: "):
+    with pytest.raises(CommError, match=r"control message from rank 1.*Fix: "):
         Termination(0, 2).handle(Message(1, TAG_CONTROL, payload))

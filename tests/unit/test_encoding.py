@@ -181,7 +181,7 @@ def test_a_list_of_another_length_is_refused(encoding: Encoding) -> None:
     _, payload = packed_in(encoding)
     other = AgreedList.of(np.arange(99, dtype=np.int32), np.arange(99, dtype=np.int32))
     values = np.full(100, MOST, np.uint32)
-    with pytest.raises(CommError, match="another length.*Fix: "):
+    with pytest.raises(CommError, match=r"another length.*Fix: "):
         unpack_min(payload, other, values, Room(100))
     assert (values == MOST).all()
 

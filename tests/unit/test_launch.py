@@ -263,10 +263,11 @@ slots that were requested by the application:
 {FRAME}"""
 MET = {"event": "met", "hosts": ["a", "b"]}
 FAILED = {"event": "failed", "rank": 1, "host": "b"}
+FINISHED = {"event": "finished"}
 
 
 def test_ordinary_lines_are_passed_on_and_announcements_are_not() -> None:
-    output, shown = heard("one\n\ntwo", announcements=[MET])
+    output, shown = heard("one\n\ntwo", announcements=[MET, FINISHED])
     assert shown == ["one", "", "two"]
     assert output.met
     assert output.verdict(0) == (0, None)
@@ -368,6 +369,35 @@ def test_what_is_not_understood_is_shown_as_it_came() -> None:
     assert "the moon is" in shown, "even if the launcher dies in the middle"
 
 
+def test_a_launcher_that_says_all_is_well_is_not_believed_without_a_result() -> None:
+    output, _ = heard(announcements=[MET])
+    code, error = output.verdict(0)
+    assert code == 4
+    assert "no result was written" in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A daemon failed to report back after being spawned.\n\n  Local host:    a\n  Remote host:   b\n",
+        "PRTE has lost communication with a remote daemon.\n\n  HNP daemon   : [prterun-a-1@0,0] on node a\n"
+        "  Remote daemon: [prterun-a-1@0,1] on node b\n",
+    ],
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_lost_machine_is_named_with_its_ranks(text: str, code: int) -> None:
+    """mpirun ends with 0 after the first of these."""
+    met = {"event": "met", "hosts": ["a", "b", "b"]}
+    output, shown = heard(
+        f"{FRAME}\n{text}\n{FRAME}", "\0[b:7] Delaying for 1 seconds before aborting", announcements=[met]
+    )
+    assert shown == []
+    code, error = output.verdict(code)
+    assert code == 4
+    assert "b was lost, and ranks 1, 2 with it" in str(error)
+    assert "Fix: " in str(error)
+
+
 def test_a_launcher_that_was_killed_itself() -> None:
     assert "SIGKILL" in str(LaunchOutput().verdict(-9)[1])
 
@@ -390,7 +420,8 @@ def launch_of(script: str):
 
 
 def test_output_and_exit_code_pass_through(capfd: pytest.CaptureFixture[str]) -> None:
-    script = "import sys; print('out'); print('err', file=sys.stderr); sys.stdout.write('no end'); sys.exit(0)"
+    script = "import sys; print('out'); print('err', file=sys.stderr); sys.stdout.write('no end')\n"
+    script += f"print({MARK!r} + {json.dumps(FINISHED)!r}, file=sys.stderr)"
     assert run_launch(launch_of(script), 60) == (0, None)
     told = capfd.readouterr()
     assert told.out == "out\nno end\n"

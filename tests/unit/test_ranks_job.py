@@ -147,7 +147,7 @@ def test_without_a_cache_the_graph_is_shared_through_a_folder_that_goes(
 
 
 def test_every_rank_is_in_trace_and_summary(configured) -> None:
-    config = configured("graph.generator.scale=8", "source=random:2", "ranks=3", "npu.mode=share")
+    config = configured("graph.generator.scale=8", "source=random:2", "ranks=3")
     finished = run_on("aab", config)
     ranks = finished.summary["ranks"]
     assert ranks["hosts"] == {"a": [0, 1], "b": [2]}
@@ -159,7 +159,7 @@ def test_every_rank_is_in_trace_and_summary(configured) -> None:
     assert ranks["replication"] >= 1
     assert ranks["load_imbalance"] >= 1
     assert sum(one["masters"] for one in ranks["per_rank"]) + finished.summary["graph"]["isolated"] == 256
-    assert "several ranks" in finished.summary["npu"]["outcome"]
+    assert finished.summary["npu"]["outcome"] == "off (as configured)"
     assert [run["ranks"]["bytes"] > 0 for run in finished.summary["runs"]] == [True, True]
     events = [json.loads(line) for line in (finished.folder / "trace.jsonl").read_text().splitlines()]
     assert {event["actor"] for event in events} >= {"coordinator", "rank 0", "rank 1", "rank 2"}
@@ -169,6 +169,11 @@ def test_every_rank_is_in_trace_and_summary(configured) -> None:
     total = finished.summary["seconds"]["total"]
     assert all(0 <= event["t0"] <= event["t1"] <= total for event in events)
     assert {event["source"] for event in events if event["actor"] == "rank 2"} == set(finished.summary["sources"])
+
+
+def test_the_level_engine_leaves_the_worker_out_and_says_so(configured) -> None:
+    config = configured("graph.generator.scale=6", "source=random:1", "ranks=2", "npu.mode=share", "engine=level")
+    assert "level engine runs on the CPUs alone" in run_on("ab", config).summary["npu"]["outcome"]
 
 
 def test_a_wrong_value_is_repaired_or_refused(configured, file_of, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +273,10 @@ def test_naming_ranks() -> None:
     assert name_ranks(range(6), seat).endswith("and 2 more machines differ")
 
 
-@pytest.mark.parametrize(("engine", "ranks", "policy"), [("async", 4, "oec"), ("level", 4, "2d"), ("level", 3, "oec")])
+@pytest.mark.parametrize(
+    ("engine", "ranks", "policy"),
+    [("async", 4, "oec"), ("async", 64, "oec"), ("level", 4, "iec"), ("level", 16, "2d"), ("level", 17, "iec")],
+)
 def test_automatic_policy(engine: str, ranks: int, policy: str) -> None:
     assert choose_policy("auto", engine, ranks) == policy
     assert choose_policy("cvc", engine, ranks) == "cvc"
