@@ -299,7 +299,7 @@ def configuration_page() -> str:
         "",
         "Made from the schema by `python -m hybrid.config > docs/configuration.md`; do not edit by hand.",
         "",
-        "A configuration is a YAML file; `configs/cluster.yaml` holds every key with its default. On the command line,",
+        "A configuration is a YAML file; `configs/cluster.yaml` holds every key. On the command line,",
         "`--set key=value` changes one key and wins over the file; the value is read as YAML (`--set source=[1,2]`).",
         "An unknown key is an error that names the nearest one. The effective configuration is saved with every result",
         "as `config.yaml` and can be run again.",

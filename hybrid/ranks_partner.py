@@ -1,9 +1,9 @@
 """The worker beside many ranks: core values travel between their masters and the rank that drives a worker.
 
-One rank per machine, its first, drives a worker (source 003). It holds the whole core's values; every rank tells it what
-its core masters have gained, and is told what the worker has found. Who owns which core vertex follows from the layout,
-so both sides hold the same list and values travel in its order, without ids. All of this happens between two quanta of
-the engine (``cpu_engine.algorithms.ranks_async.Outside``), and its messages count for termination like any other.
+One rank per machine, its first, drives a worker (source 003). It holds the whole core's values; all ranks tell it what
+their core masters have gained, and are told what the worker has found. Who owns which core vertex follows from the
+layout, so both sides hold the same list and values travel in its order, without ids. All of it happens between two
+quanta of the engine (``ranks_async.Outside``), and its messages count for termination like any other.
 Invariant: a value only ever falls. While the core's edges are withheld, the search cannot end before every worker that
 lives has closed the core under its own edges; once none is left, every rank takes its core edges back.
 """

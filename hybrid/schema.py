@@ -1,6 +1,6 @@
 """The configuration's keys: name, type, default, range and meaning, each in one place.
 
-The defaults are the default job; configs/cluster.yaml spells them out (a test proves that they agree). Everything is
+The defaults are the default job; configs/cluster.yaml spells them out, on two ranks (a test proves it). Everything is
 frozen: a job's configuration never changes under it.
 """
 

@@ -1,4 +1,4 @@
-"""Level-synchronous, direction-optimised BFS on a partitioned graph: every part expands, then finds are folded and spread.
+"""Level-synchronous, direction-optimised BFS on a partitioned graph: parts expand, then finds are folded and spread.
 
 A level is three things. *Expand locally*: push or pull over the part's own arcs, each part as it thinks best. *Fold*:
 mirrors that were found are reported to their masters (a reduction of bits). *Spread*: masters that were found tell
@@ -140,9 +140,7 @@ class LevelBfsOnRanks:
                 if message.size == 0:
                     continue
                 if message[0] != BITS:
-                    size = take_places_step(
-                        message, agreed.index, agreed.first, reach, q, *state, self._news, size
-                    )
+                    size = take_places_step(message, agreed.index, agreed.first, reach, q, *state, self._news, size)
                 elif agreed.index.size:
                     marked += take_index_bits_step(message, agreed.index, reach, q, *state)
                 else:

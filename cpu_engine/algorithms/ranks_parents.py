@@ -3,8 +3,8 @@
 A master whose value came from another part carries that part's number (-2 - q) in place of a parent, and asks there;
 one that knows nothing (its value came from the NPU, say) asks everybody who holds in-arcs of it. A question is bits
 over the agreed list and the levels of those asked for; the answer is internal ids in the list's order.
-Invariant: levels of masters, and of mirrors with out-arcs, are final; afterwards every reached master but the root has a
-parent one step nearer, over a real arc.
+Invariant: levels of masters, and of mirrors with out-arcs, are final; afterwards every reached master but the root has
+a parent one step nearer, over a real arc.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def ask_parents(
         translate_parents_step(parent, part.internal_of, found)
     peers = [q for q in range(part.layout.parts) if q != part.part]
     askers = tuple(q for q in peers if part.mirrors_with_in[q].size)
-    wishes = {q: _wished(part.masters_written_at[q], q, level, parent) for q in peers if part.masters_written_at[q].size}
+    asked_of = {q: part.masters_written_at[q] for q in peers if part.masters_written_at[q].size}
+    wishes = {q: _wished(masters, q, level, parent) for q, masters in asked_of.items()}
     if not askers and not wishes:
         return found
     with statistics.packing():
@@ -82,9 +83,7 @@ def _question(part: Part, q: int, wish: np.ndarray, level: np.ndarray) -> np.nda
     return np.concatenate((np.packbits(wish), short))
 
 
-def _answer(
-    part: Part, mirrors: np.ndarray, question: np.ndarray, level: np.ndarray, parent: np.ndarray
-) -> np.ndarray:
+def _answer(part: Part, mirrors: np.ndarray, question: np.ndarray, level: np.ndarray, parent: np.ndarray) -> np.ndarray:
     bits = (mirrors.size + 7) // 8
     wanted = mirrors[np.unpackbits(question[:bits], count=mirrors.size).view(np.bool_)]
     sent = question[bits:].copy()

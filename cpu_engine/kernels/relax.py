@@ -14,9 +14,7 @@ from cpu_engine.kernels.atomics import atomic_exchange, atomic_min
 
 
 @njit(cache=True)
-def relax_share_step(
-    t, row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally
-):
+def relax_share_step(t, row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally):
     """Thread t's part of a quantum: take work[t::threads] and then the own ring, first in first out.
 
     Invariant, races, work: see relax_quantum_step.
@@ -49,9 +47,7 @@ def relax_share_step(
 
 
 @njit(cache=True, parallel=True)
-def relax_quantum_step(
-    row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally
-):
+def relax_quantum_step(row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally):
     """Relax out-edges of active vertices until the worklist is empty or each thread looked at ``budget`` edges.
 
     Invariant  ``distance[v]`` is the length of a real path or "not reached", and only ever falls; when every worklist

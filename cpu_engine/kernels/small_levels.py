@@ -21,7 +21,7 @@ LISTS_AHEAD = 12
 
 @njit(cache=True)
 def push_stretch(row_begin, row_end, targets, vertices, first, last, distance, parent, depth, mine, size):
-    """Append the neighbours of vertices[first:last] that gain by it to ``mine``; return its size, and edges looked at."""
+    """Append the neighbours of vertices[first:last] that gain to ``mine``; return its size and edges looked at."""
     looked, reach = 0, np.uint32(depth + 1)
     for i in range(first, last):
         if i + ROWS_AHEAD < last:  # neighbours in a frontier are far apart in memory, and the chain of reads is long

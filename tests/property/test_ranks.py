@@ -1,4 +1,4 @@
-"""Whatever the graph, the policy, the number of parts and the order in which messages arrive: levels are the naive ones."""
+"""Whatever the graph, the policy, the number of parts and the order of messages: levels are the naive reference's."""
 
 from __future__ import annotations
 
@@ -101,9 +101,8 @@ def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
     for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2), label="roots"):
         for side in sides:
             side.begin(withhold_core=mode == "share")
-        drivers = [
-            engine.search(root, side, withhold_core=mode == "share") for engine, side in zip(engines, sides, strict=True)
-        ]
+        pairs_of_both = zip(engines, sides, strict=True)
+        drivers = [engine.search(root, side, withhold_core=mode == "share") for engine, side in pairs_of_both]
         check(graph, engines, root, lambda choices: next(draws, 0) % choices, drivers)
         for side in sides:
             side.end()
