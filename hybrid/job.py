@@ -6,6 +6,7 @@ directory, no half-written result - however the job ends. hybrid/ranks.py is the
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Any
 
@@ -16,19 +17,22 @@ from cpu_engine.graph.graph import Graph
 from hybrid.certify import prove_or_repair
 from hybrid.errors import ConfigError
 from hybrid.interrupts import interrupts_held
+from hybrid.no_regret import NoRegretPartner
 from hybrid.opening import Opened, open_graph
 from hybrid.partner import NpuPartner
-from hybrid.plan import Plan, choose_mode, make_plan
+from hybrid.plan import Plan, make_plan
+from hybrid.profiles import parse_device
 from hybrid.record import Finished, Record, WorkerFacts, result_folder, write_record
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run, edges_reached, run_without_edges
 from hybrid.schema import Config
+from hybrid.simulated import SimulatedPartner, SimulatedTrace, simulated_partner
 from hybrid.sources import Source, resolve_sources
 from hybrid.terminal import note, progress
 from hybrid.trace import Trace
-from hybrid.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.traverse import Partner, Traversed, traverse_alone, traverse_together
 from hybrid.verdict import Verdict, measure_verdict
-from hybrid.warmup import make_engine, say_if_slow, warm_up
+from hybrid.warmup import looks_deep, make_engine, say_if_slow, warm_up
 
 __all__ = ["Finished", "Run", "run_job"]
 _log = logging.getLogger(__name__)
@@ -65,41 +69,58 @@ def tell_opened(opened: Opened) -> None:
 class _Job:
     def __init__(self, config: Config, folder: ResultFolder) -> None:
         self.config, self.folder = config, folder
-        self.trace = Trace()
+        simulation = parse_device(config.npu.device)
+        self.trace = Trace() if simulation is None else SimulatedTrace(simulation.label)
         self.runs: list[Run] = []
         self.verdict: Verdict | None = None
-        self.partner: NpuPartner | None = None
+        self.partner: NpuPartner | SimulatedPartner | None = None
+        self.guard: NoRegretPartner | None = None  # mode auto: what searches see of the partner
 
     def run(self) -> dict[str, Any]:
         config, trace = self.config, self.trace
         try:
-            if choose_mode(config.npu.mode)[0] != "off":
-                self.partner = NpuPartner(config, self.folder.path / "worker.log", trace)
-                self.partner.start()
+            if config.npu.mode not in ("off", "auto"):  # auto has not decided yet; a worker that loads takes CPU time
+                self._start_partner(config)
             with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
                 opened = open_graph(config.graph, trace)
             tell_opened(opened)
             with trace.span("coordinator", "compile"):
-                warm_up(config.engine, config.bfs.strategy)
+                warm_up(config.engine, config.bfs.strategy, deep=looks_deep(opened.graph))
             with trace.span("coordinator", "plan"):
                 plan = make_plan(opened.graph, config)
                 sources = resolve_sources(opened.graph, config)
+                if plan.mode != "off" and self.partner is None:
+                    self._start_partner(config)
                 if self.partner is not None and plan.mode != "off":
                     self.partner.publish_edges(opened.graph.out_offsets, opened.graph.out_targets, plan.core_size)
+                    if config.npu.mode == "auto":
+                        self.guard = NoRegretPartner(self.partner, plan.patience_s)
+                        self.guard.rehearse(plan.core_size)
             _log.info("core %d vertices, %d edges (%s); mode %s", plan.core_size, plan.core_edges, plan.rule, plan.mode)
             self._traverse_all(opened.graph, plan, sources)
         finally:
             if self.partner is not None:
                 with interrupts_held():
                     self.partner.close()
-                if config.exchange.keep:
+                if config.exchange.keep and isinstance(self.partner, NpuPartner):
                     note(f"the exchange directory is kept: {self.partner.directory}")
         partner = self.partner
-        worker = None if partner is None else WorkerFacts(partner.device, partner.start_seconds, partner.failure)
+        worker = None if partner is None else _worker_facts(partner)
         record = Record(
             config, opened, plan, self.runs, trace, numba.get_num_threads(), worker=worker, verdict=self.verdict
         )
         return write_record(self.folder, record)
+
+    def _start_partner(self, config: Config) -> None:
+        partner = simulated_partner(config) or NpuPartner(config, self.folder.path / "worker.log", self.trace)
+        self.partner = partner
+        partner.start()
+
+    def _served_by(self, plan: Plan) -> Partner | None:
+        """Who may be sent rounds now, if anybody; mode auto does without a worker that is still starting."""
+        if plan.mode == "off" or self.guard is None:
+            return None if plan.mode == "off" else self.partner
+        return self.guard if self.guard.ready else None
 
     def _traverse_all(self, graph: Graph, plan: Plan, sources: list[Source]) -> None:
         engine = make_engine(self.config.engine, plan.split, self.config.bfs.strategy)
@@ -109,25 +130,35 @@ class _Job:
                 self.trace.source = source.user_id
                 self.runs.append(self._run_source(graph, plan, engine, source))
             self.trace.source = None
-        compare, partner = self.config.compare, self.partner
-        if compare.enabled and plan.mode != "off" and partner is not None and partner.usable:
+        compare, partner = self.config.compare, self._served_by(plan)
+        if compare.enabled and partner is not None and partner.usable:
             with_edges = [source for source in sources if source.internal >= 0]
             with self.trace.span("coordinator", "compare", repeats=compare.repeats):
                 self.verdict = measure_verdict(
                     engine, with_edges, plan.mode, partner, compare.repeats, self.config.npu.max_rounds
                 )
+            if self.verdict is not None and isinstance(self.partner, SimulatedPartner):
+                text = f"{self.partner.device}: {self.verdict.text}; no real NPU was used"
+                self.verdict = dataclasses.replace(self.verdict, text=text)
 
     def _run_source(self, graph: Graph, plan: Plan, engine: Traversal, source: Source) -> Run:
         if source.internal < 0:
             return run_without_edges(graph, source)
+        if isinstance(self.partner, SimulatedPartner) and plan.mode != "off":
+            self.partner.rehearse(engine, source.internal, plan.mode, self.config.npu.max_rounds)
+        partner = self._served_by(plan)
         seen = len(self.trace.events)
         t0 = self.trace.now()
-        if plan.mode == "off" or self.partner is None:
+        if partner is None:
             found = traverse_alone(engine, source.internal, self.trace)
+            if self.guard is not None:
+                found.npu.outcome = self.guard.failure or "mode auto did not wait for the worker to start"
         else:
             found = traverse_together(
-                engine, source.internal, plan.mode, self.partner, self.trace, self.config.npu.max_rounds
+                engine, source.internal, plan.mode, partner, self.trace, self.config.npu.max_rounds
             )
+            if isinstance(self.partner, SimulatedPartner):
+                found.npu.outcome = f"simulated: {found.npu.outcome}"
         t1 = self.trace.now()
         waits = [event for event in self.trace.events[seen:] if event["kind"] == "wait"]
         repaired = self._certify(graph, plan, source, found)
@@ -144,3 +175,8 @@ class _Job:
             self.partner.distrust(f"its values for source {source.user_id} failed the certificate")
             found.npu.outcome = self.partner.failure
         return repaired
+
+
+def _worker_facts(partner: NpuPartner | SimulatedPartner) -> WorkerFacts:
+    simulated = partner.as_dict() if isinstance(partner, SimulatedPartner) else None
+    return WorkerFacts(partner.device, partner.start_seconds, partner.failure, simulated)

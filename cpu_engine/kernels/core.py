@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
+
+from cpu_engine.kernels.bisect import first_not_below
 
 
 @njit(cache=True)
@@ -16,7 +17,7 @@ def skip_core_step(offsets, neighbours, k):
     """
     begin = offsets[:-1].copy()
     for u in range(k):
-        begin[u] += np.searchsorted(neighbours[offsets[u] : offsets[u + 1]], k)
+        begin[u] += first_not_below(neighbours[offsets[u] : offsets[u + 1]], k)
     return begin
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cpu_engine.kernels.bisect import first_not_below
 from cpu_engine.kernels.words import WORD, count_bits, word_of_flags
 
 BITS, PLACES = 1, 2
@@ -61,7 +62,7 @@ def list_places_step(found, count, index, first, size, message):
     for i in range(count):
         v = found[i]
         if index.size:
-            at = np.searchsorted(index, v)
+            at = first_not_below(index, v)
             inside = at < size and index[at] == v
         else:
             at = v - first

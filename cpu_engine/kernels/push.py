@@ -5,8 +5,9 @@ Encoding invariant: ``visited[v]`` is 0 iff v has no level.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit, prange
+
+from cpu_engine.kernels.bisect import first_above
 
 
 @njit(cache=True)
@@ -31,7 +32,7 @@ def push_share_step(t, threads, row_begin, targets, frontier, count, starts, vis
     """
     total = starts[count]
     edge, last = total * t // threads, total * (t + 1) // threads
-    i = np.searchsorted(starts[: count + 1], edge, side="right") - 1
+    i = first_above(starts[: count + 1], edge) - 1
     size = 0
     while edge < last:
         u = frontier[i]

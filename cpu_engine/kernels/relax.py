@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from cpu_engine.kernels.atomics import atomic_exchange, atomic_min
+from cpu_engine.kernels.bisect import first_above
 
 
 @njit(cache=True)
@@ -109,7 +110,7 @@ def relax_even_share_step(t, threads, row_begin, targets, distance, parent, reac
     count = starts.size - 1
     total = starts[count]
     edge, last = total * t // threads, total * (t + 1) // threads
-    i = np.searchsorted(starts, edge, side="right") - 1
+    i = first_above(starts, edge) - 1
     size = 0
     while edge < last:
         u = work[i]

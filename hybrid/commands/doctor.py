@@ -92,7 +92,7 @@ def check_threads(config: Config) -> Iterator[Finding]:
 
     from hybrid.warmup import warm_up
 
-    warm_up(config.engine)
+    warm_up(config.engine, deep=False)
     allowed = len(os.sched_getaffinity(0))
     layer = numba.threading_layer()
     detail = f"{numba.get_num_threads()} threads on {allowed} of {os.cpu_count()} CPUs, layer {layer}"
@@ -191,9 +191,11 @@ def check_worker(config: Config) -> Iterator[Finding]:
     import numpy as np
 
     from hybrid.partner import NpuPartner
+    from hybrid.profiles import SIMULATED
     from hybrid.trace import Trace
 
-    npu = dataclasses.replace(config.npu, worker="launch")
+    device = "auto" if config.npu.device.startswith(SIMULATED) else config.npu.device
+    npu = dataclasses.replace(config.npu, worker="launch", device=device)
     with tempfile.TemporaryDirectory(prefix="tandem-doctor-") as scratch:
         trial = dataclasses.replace(config, npu=npu, exchange=dataclasses.replace(config.exchange, dir=None))
         log = Path(scratch) / "worker.log"

@@ -1,0 +1,44 @@
+"""What every core [0, k) holds, for all k at once: edges by their larger end, and by their smaller end.
+
+An edge (u, v) is inside [0, k) from k = max(u, v) + 1 on, and touches it from k = min(u, v) + 1 on. So a histogram of
+max and one of min, summed up, are the answer for every k. Rows are ascending: no edge needs to be looked at for it.
+"""
+
+from __future__ import annotations
+
+from numba import njit, prange
+
+from cpu_engine.kernels.bisect import first_above, first_not_below
+
+
+@njit(cache=True, inline="always")
+def _count_row(u, out_offsets, out_targets, in_offsets, in_sources, larger, smaller):
+    row = out_targets[out_offsets[u] : out_offsets[u + 1]]
+    back = in_sources[in_offsets[u] : in_offsets[u + 1]]
+    below, up_to = first_not_below(row, u), first_above(row, u)
+    loops = up_to - below
+    larger[u] = below + first_not_below(back, u) + loops
+    smaller[u] = (row.size - up_to) + (back.size - first_above(back, u)) + loops
+
+
+@njit(cache=True, parallel=True)
+def count_core_ends_step(out_offsets, out_targets, in_offsets, in_sources, larger, smaller):
+    """larger[u] = edges whose larger end is u, smaller[u] = those whose smaller end is u, for u < larger.size.
+
+    Invariant  an edge from u is in u's out-row, one to u in its in-row, a loop in both and counted once; so the sum of
+               ``larger`` over [0, k) is the number of edges inside [0, k), that of ``smaller`` of those touching it.
+    Races      iteration u writes larger[u] and smaller[u] only.
+    Work       O(size log degree): binary searches in each row, not a look at each edge.
+    """
+    for u in prange(larger.size):
+        _count_row(u, out_offsets, out_targets, in_offsets, in_sources, larger, smaller)
+
+
+@njit(cache=True)
+def count_few_core_ends_step(out_offsets, out_targets, in_offsets, in_sources, larger, smaller):
+    """count_core_ends_step on one thread: for so few rows that waking the others would take longer.
+
+    Invariant  as there.   Races  none, serial.   Work  as there.
+    """
+    for u in range(larger.size):
+        _count_row(u, out_offsets, out_targets, in_offsets, in_sources, larger, smaller)
