@@ -69,7 +69,8 @@ class AsyncBfs:
         self._spare = np.empty(n, np.int32)
         self._rings = np.empty((threads, n), np.int32)
         self._left = np.zeros((threads, 3), np.int64)
-        self._tally = np.zeros((threads, 3), np.int64)
+        self._tally = np.zeros((threads, 3), np.int64)  # of pulls: left in _rest, found, edges looked at
+        self._effort = np.zeros((threads, 2), np.int64)  # of a quantum: edges looked at, vertices taken
         self._rest = np.empty((threads, n), np.int32)
         self._starts = np.empty(n + 1, np.int64)
         self._sizes = np.zeros(threads, np.int64)
@@ -187,11 +188,11 @@ class AsyncBfs:
         view = self._edges
         relax_quantum_step(
             view.out_begin, view.out_end, view.out_targets, self._distance, self._parent, self._active,
-            self._work, self._count, self._rings, self._left, self._quantum, self._tally,
+            self._work, self._count, self._rings, self._left, self._quantum, self._effort,
         )  # fmt: skip
         self._doubtful = True
         self._collect_leftover(self._rings, self._left)
-        edges, taken, _ = self._tally.sum(axis=0)
+        edges, taken = self._effort.sum(axis=0)
         return Step("async", -1, int(taken), int(edges))
 
     def _relax_alone(self, quantum: int) -> Step:

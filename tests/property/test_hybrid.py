@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cpu_engine.algorithms.bfs_async import AsyncBfs
 from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.certificate import certify
 from cpu_engine.algorithms.expand_auto import AutoExpander
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.build import build_graph
@@ -180,3 +181,39 @@ def test_values_that_come_between_leaps() -> None:
         partner = ScriptedPartner(closing_word([]), itertools.repeat(delay))
         found = traverse_together(bfs, 0, "race", partner, Trace())
         assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
+
+
+@pytest.mark.parametrize("spread", [1, -1])
+@pytest.mark.parametrize("seed", range(6))
+def test_values_that_come_between_pulls_and_quanta(seed: int, spread: int) -> None:
+    """Two dense clusters and a ladder between them: pulls, lists of mixed distances and pulls over the rest take turns."""
+    rng = np.random.default_rng(seed)
+    near, ladder, far = 300, 200, 2000
+    rungs = np.arange(near, near + ladder)
+    ends = [
+        (rng.integers(0, near, 5000), rng.integers(0, near, 5000)),
+        (rng.integers(0, near, 40), rungs[:40]),
+        (rungs[:-1], rungs[1:]),
+        (rng.integers(near + ladder - 40, near + ladder, 60), rng.integers(near + ladder, near + ladder + far, 60)),
+        tuple(rng.integers(near + ladder, near + ladder + far, (2, 20000))),
+    ]
+    src, dst = (np.concatenate([one[side] for one in ends]).astype(np.int64) for side in (0, 1))
+    graph = build_graph(EdgeList(src, dst), directed=False)
+    split = CoreSplit(graph)
+    level = LevelBfs(split)
+    bfs = AsyncBfs(split, quantum_edges=64, thin_edges=1, pull_share=1 / 16, deep=1000, spread=spread)
+    for root in rng.integers(0, graph.n, 15).tolist():
+        truth = traverse_alone(level, root).level.copy()
+        bfs.start(root, withhold_core=False)
+        while bfs.can_step():
+            bfs.step()
+            known = bfs.distance
+            could_gain = np.flatnonzero((truth > 0) & (known > truth.view(np.uint32)))
+            if could_gain.size and rng.random() < 0.5:
+                nearest = could_gain[truth[could_gain] <= truth[could_gain].min() + int(rng.integers(0, 6))]
+                told = np.unique(rng.choice(nearest, 5)).astype(np.int32)
+                known[told] = truth[told]
+                bfs.notice(told)
+        found, parent = bfs.finish()
+        assert np.array_equal(found, truth)
+        assert certify(graph, found, parent, root).holds
