@@ -87,6 +87,25 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(threads=1)
 
 
+def _add_regret(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "graphs", nargs="*", metavar="GRAPH", help="graph files or stored graphs, besides the generated"
+    )
+    parser.add_argument("--undirected", action="store_true", help="take the files' edges as undirected")
+    parser.add_argument(
+        "--scales", type=int, nargs="*", default=[14, 16, 18], help="of Kronecker and uniform graphs (default 14 16 18)"
+    )
+    parser.add_argument("--side", type=int, default=512, help="of the square grid; 0 = none (default %(default)s)")
+    parser.add_argument("--roots", type=_positive, default=16, help="searches of a job (default %(default)s)")
+    parser.add_argument("--engine", choices=("async", "level"), default="async", help="(default %(default)s)")
+    parser.add_argument("--device", default="auto", help="npu.device of the jobs (default: what this machine has)")
+    parser.add_argument("--rounds", type=_positive, default=9, help="jobs of each kind (default %(default)s)")
+    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    parser.add_argument(
+        "--pause", type=float, default=0.03, metavar="S", help="rest between jobs (default %(default)s s)"
+    )
+
+
 def _add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=_positive, nargs="+", metavar="N", help="thread counts (default: 1 and all cores)"
@@ -180,5 +199,6 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     "many": ("64 sources at once against one after the other", "benchmarks.many", _add_many),
     "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
     "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks", _add_ranks),
+    "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.regret", _add_regret),
     "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
 }

@@ -21,9 +21,11 @@ COMMANDS = {
     "convert": "read a graph in one format and write it in another",
     "info": "tell what is in a graph, and how dense its core is",
     "partition": "tell how a graph would be cut into parts for many ranks, and what they would send each other",
+    "plan": "predict what an NPU would bring on a graph: a table over the size of the core, and the choice",
     "validate": "prove a result folder right, or check a stored graph",
     "warm-up": "compile everything now, so that the first job need not",
     "doctor": "check this machine: versions, devices, worker, MPI; how to fix what fails",
+    "calibrate": "measure this machine once: the worker's device, the exchange, the CPU engines",
     "graph500": "run the Graph500 benchmark: construction, searches, validation, the official statistics",
     "bench": "measure: our BFS and its peers in turns, builds, strategies, threads, the machine",
 }

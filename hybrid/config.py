@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from hybrid.errors import ConfigError
+from hybrid.profiles import ORACLE, PROFILES, SIMULATED, parse_device, simulation_names
 from hybrid.schema import Config
 
 _SWITCH_WORDS = {False: ("off", "no"), True: ("on", "yes")}  # YAML 1.1 reads these words as booleans
@@ -58,7 +59,30 @@ def load_config(
         )
     if config.cluster.hosts and config.cluster.hostfile is not None:
         raise ConfigError("cluster.hosts and cluster.hostfile are both given", path=path, fix="leave one of them out")
+    if config.ranks > 1 and config.npu.mode != "off":
+        require_one_rank(config, path)
     return config
+
+
+def require_one_rank(config: Config, path: str | Path | None = None) -> None:
+    """A simulated device answers one process: there is none that several ranks could share."""
+    if config.npu.device.startswith(SIMULATED):
+        raise ConfigError(
+            "npu.device: a simulated device serves one rank only",
+            path=path,
+            value=config.npu.device,
+            fix="set ranks: 1 (--set ranks=1), or a real npu.device",
+        )
+
+
+def require_automatic_strategy(config: Config) -> None:
+    """On several ranks the level engine has one way to expand, which changes direction by itself."""
+    if config.engine == "level" and config.bfs.strategy != "auto":
+        raise ConfigError(
+            "bfs.strategy: on several ranks there is only auto",
+            value=config.bfs.strategy,
+            fix="leave it on auto, or set ranks: 1 (--set ranks=1)",
+        )
 
 
 def dump_config(config: Config) -> str:
@@ -180,6 +204,8 @@ def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any
 
     if name == "source":
         return _check_source(value, refuse)
+    if name == "npu.device" and isinstance(value, str) and value.startswith(SIMULATED.rstrip(":")):
+        return _check_simulated(value, refuse)
     choices, also = metadata["choices"], metadata["also"]
     if value in also and not isinstance(value, bool):
         return value
@@ -194,7 +220,8 @@ def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any
         value = next((word for word in _SWITCH_WORDS[value] if word in choices), value)
     if choices and value not in choices:
         near = difflib.get_close_matches(str(value), choices, 1)
-        refuse("not one of " + ", ".join(choices), f"did you mean {near[0]}?" if near else f"choose {choices[0]}")
+        known = [*choices, metadata["family"]] if metadata["family"] else choices
+        refuse("not one of " + ", ".join(known), f"did you mean {near[0]}?" if near else f"choose {choices[0]}")
     if choices:
         return value
     return _check_scalar(kinds, hint, metadata, value, refuse)
@@ -253,11 +280,24 @@ def _check_source(value: Any, refuse: Any) -> Any:
     return tuple(ids) if isinstance(value, list | tuple) else value
 
 
+def _check_simulated(value: str, refuse: Any) -> str:
+    names = ", ".join(simulation_names())
+    try:
+        simulation = parse_device(value)
+    except ValueError as error:
+        near = difflib.get_close_matches(value.removeprefix(SIMULATED).split(":")[0], [*PROFILES, ORACLE], 1)
+        asked = f"did you mean {SIMULATED}{near[0]}?" if near else f"for example {SIMULATED}{next(iter(PROFILES))}"
+        refuse(str(error), asked)
+    if simulation is None:
+        refuse("a simulated device needs the name of a profile", f"write {SIMULATED}NAME, NAME one of {names}")
+    return value
+
+
 def _type_words(hint: Any, metadata: Any) -> str:
     if typing.get_origin(hint) is tuple and not metadata["choices"]:
         return "list of words"
     if metadata["choices"]:
-        listed = " | ".join(metadata["choices"])
+        listed = " | ".join([*metadata["choices"], *filter(None, [metadata["family"]])])
         return f"list of {listed}" if typing.get_origin(hint) is tuple else listed
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     names = {int: "a whole number", float: "a number", bool: "true | false", str: "text", types.NoneType: "null"}

@@ -94,8 +94,9 @@ class _Job:
                 if self.partner is not None and plan.mode != "off":
                     self.partner.publish_edges(opened.graph.out_offsets, opened.graph.out_targets, plan.core_size)
                     if config.npu.mode == "auto":
-                        self.guard = NoRegretPartner(self.partner, plan.patience_s)
-                        self.guard.rehearse(plan.core_size)
+                        self.guard = NoRegretPartner(self.partner, plan.patience)
+                        if isinstance(self.partner, NpuPartner):  # a simulated device needs no start
+                            self.guard.rehearse(plan.core_size)
             _log.info("core %d vertices, %d edges (%s); mode %s", plan.core_size, plan.core_edges, plan.rule, plan.mode)
             self._traverse_all(opened.graph, plan, sources)
         finally:

@@ -95,7 +95,7 @@ def ask_flavour(launcher: str) -> str:
 
 
 def threads_on_this_machine(config: Config, machine: Machine) -> int | None:
-    """CPU threads of each rank; None where every machine finds out for itself (hybrid.ranks_seat)."""
+    """CPU threads of each rank; None where every machine finds out for itself (hybrid.ranks_meet)."""
     for wanted in (config.cluster.threads_per_rank, config.threads):
         if wanted != "auto":
             return int(wanted)

@@ -1,22 +1,30 @@
 """The split: which vertices are the dense core, and in which mode the worker takes part. Reads, decides, explains.
 
-Internal ids fall with degree, so every rule comes down to one number: the core is [0, k).
+Internal ids fall with degree, so every rule comes down to one number: the core is [0, k). ``npu.mode: auto`` is the
+planner's decision (hybrid/planner.py), made from measured figures; where there are none, it is made without the graph.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
+from hybrid.core_statistics import CoreStatistics, core_statistics
+from hybrid.no_regret import REGRET_S, Patience, patience_for
+from hybrid.planner import Prediction, candidate_sizes, predict, rule_out
+from hybrid.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
 from hybrid.schema import Config, CoreConfig
 
 AUTOMATIC = "automatic"
 CELL_BYTES = 4  # one float32 of the core's matrix
+WORKER_START_S = 3.0  # MindSpore takes so long to load (1.4 to 3.5 s measured): a shorter job is over before
+BLIND = Patience(own_s=REGRET_S)  # mode auto without figures: it races, and its rounds may cost this much in all
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class Plan:
     rule: str
     mode: str
     mode_reason: str
+    predicted: dict[str, Any] | None = None  # None: nothing is known to predict from
+    patience: Patience = BLIND  # of mode auto, with the worker
 
     @property
     def core_size(self) -> int:
@@ -42,9 +52,25 @@ class Plan:
 
 def make_plan(graph: Graph, config: Config) -> Plan:
     """Choose core and mode for this graph."""
-    mode, mode_reason = choose_mode(config.npu.mode)
+    if config.npu.mode == "auto":
+        here = surroundings(config)
+        if here.device is not None:
+            return _plan_by_prediction(graph, config, here)
+    mode, mode_reason = choose_mode(config.npu.mode, NOT_CALIBRATED)
     if mode == "off":
-        return Plan(CoreSplit(graph), 0, 0, "none (CPU only)", mode, mode_reason)
+        return _plan_off(graph, mode_reason)
+    plan = _plan_by_rule(graph, config, mode, mode_reason)
+    if plan.mode == "off" or not config.compare.enabled or config.ranks > 1:
+        return plan
+    return replace(plan, predicted=_predict_configured(graph, config, plan))
+
+
+def _plan_off(graph: Graph, reason: str, predicted: dict[str, Any] | None = None) -> Plan:
+    return Plan(CoreSplit(graph), 0, 0, "none (CPU only)", "off", reason, predicted)
+
+
+def _plan_by_rule(graph: Graph, config: Config, mode: str, mode_reason: str) -> Plan:
+    """The core by the configured rule."""
     degree = graph.degree()
     size, rule = choose_core_size(degree, config.core)
     split = CoreSplit(graph, size)
@@ -57,6 +83,55 @@ def make_plan(graph: Graph, config: Config) -> Plan:
     if not size:
         mode, mode_reason = "off", "the core is empty"
     return Plan(split, count_core_edges(split), threshold, rule, mode, mode_reason)
+
+
+def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, Any] | None:
+    """What the configured mode and core should take, to be compared with what they will."""
+    here = surroundings(config)
+    if here.device is None:
+        return None
+    k = plan.core_size
+    statistics = core_statistics(graph, k, typical_search(graph, config, k))
+    table = predict(statistics, here.device, here.rates, here.around, [k])
+    return _tell(table.with_choice(plan.mode, table.candidates[0], plan.mode_reason), config, statistics)
+
+
+def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Plan:
+    """Mode auto where device and CPU are known: off unless the gain is above the planner's margin."""
+    assert here.device is not None
+    chosen, rule = choose_core_size(graph.degree(), config.core)
+    statistics = core_statistics(graph, chosen)
+    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
+    ruled_out = "" if here.rates is None else rule_out(statistics, here.device, here.rates, here.around, sizes)
+    if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
+        reason = ruled_out or "the core is empty"
+        told = {"device": here.device.name, "kind": here.device.kind, "mode": "off", "reason": reason}
+        return _plan_off(graph, f"auto: {reason}", told)
+    statistics = replace(statistics, search=typical_search(graph, config, chosen))
+    found = predict(statistics, here.device, here.rates, here.around, sizes)
+    searches = search_count(config, statistics)
+    if found.mode != "off" and config.npu.worker == "launch" and not here.simulated:
+        whole_s = searches * found.cpu_only_s
+        if whole_s < WORKER_START_S:
+            found = found.without(
+                f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
+            )
+    patience = patience_for(found.round_s or 0.0, searches * found.cpu_only_s)
+    if found.mode != "off" and patience is None:
+        found = found.without("one answer that does not come would cost more than may be lost")
+    predicted = _tell(found, config, statistics)
+    if found.mode == "off" or patience is None:
+        return _plan_off(graph, f"auto: {found.reason}", predicted)
+    split = CoreSplit(graph, found.k)
+    if rule == AUTOMATIC:
+        rule = f"automatic: the planner's choice of {len(sizes)} sizes"
+    threshold, edges = int(statistics.degree[found.k - 1]), count_core_edges(split)
+    return Plan(split, edges, threshold, rule, found.mode, f"auto: {found.reason}", predicted, patience)
+
+
+def _tell(found: Prediction, config: Config, statistics: CoreStatistics) -> dict[str, Any]:
+    """A prediction for the record: of one search, and of all that the job makes."""
+    return {**found.as_dict(), "searches": search_count(config, statistics)}
 
 
 def largest_core(core: CoreConfig) -> int:
@@ -92,10 +167,10 @@ def ascend_devices() -> list[str]:
     return sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
 
 
-def choose_mode(mode: str) -> tuple[str, str]:
-    """Resolve ``auto``: one BFS leaves an NPU nothing to win, so it only races where a device is idle anyway."""
+def choose_mode(mode: str, why_blind: str = "on several ranks nothing is predicted") -> tuple[str, str]:
+    """Resolve ``auto`` without figures: it only races, and only where a device is idle anyway."""
     if mode != "auto":
         return mode, "as configured"
     if ascend_devices():
-        return "race", "auto: an Ascend device is present; racing costs the CPU nothing"
-    return "off", "auto: no Ascend device; MindSpore on the CPU would only compete with the engine"
+        return "race", f"auto: an Ascend device is present, and racing never waits for it ({why_blind})"
+    return "off", f"auto: no Ascend device is present, and {why_blind}"

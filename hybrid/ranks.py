@@ -28,7 +28,7 @@ from hybrid.opening import Opened, open_graph
 from hybrid.plan import Plan
 from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather, gather_facts
 from hybrid.ranks_meet import require_same
-from hybrid.ranks_npu import RankNpu
+from hybrid.ranks_npu import RankNpu, share_mode
 from hybrid.ranks_open import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
 from hybrid.ranks_summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
 from hybrid.ranks_trace import RankTrace
@@ -64,7 +64,8 @@ class RankJob:
         fix = "give every rank the same file and arguments"
         yield from require_same(self.seat, "configuration", config_fingerprint(self.config), fix)
         log_path = None if self.folder is None else self.folder.path / "worker.log"
-        npu = RankNpu(self.seat, self.config, self.trace, log_path, self._announcer)
+        mode = yield from share_mode(self.seat, self.config)
+        npu = RankNpu(self.seat, self.config, mode, self.trace, log_path, self._announcer)
         try:
             npu.start()
             found = yield from self._drive(npu)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -18,11 +17,13 @@ import numpy as np
 from cpu_engine.algorithms.ranks_engine import RankEngine
 from cpu_engine.comm.requests import AllReduce, Driver
 from hybrid.announce import Announcer
+from hybrid.config import require_one_rank
 from hybrid.interrupts import interrupts_held
 from hybrid.opening import Opened
 from hybrid.partner import NpuPartner
 from hybrid.plan import Plan, choose_mode, make_plan
 from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather_facts
+from hybrid.ranks_open import scratch_folder
 from hybrid.ranks_partner import CoreOnRanks, RawEvent
 from hybrid.record import COUNTED, WorkerFacts
 from hybrid.schema import Config
@@ -39,18 +40,26 @@ _HOSTS_TOLD = 4
 class RankNpu:
     """One rank's share in it; on a machine's first rank that is the worker."""
 
-    def __init__(self, seat: Seat, config: Config, trace: Trace, log_path: Path | None, announcer: Announcer) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        config: Config,
+        mode: tuple[str, str],
+        trace: Trace,
+        log_path: Path | None,
+        announcer: Announcer,
+    ) -> None:
         self._seat, self._config = seat, config
-        self.mode, self.reason = choose_mode(config.npu.mode)
-        if config.engine == "level" and self.mode != "off":
-            self.mode, self.reason = "off", LEVEL_ALONE
+        self.mode, self.reason = mode
+        if self.mode != "off":
+            require_one_rank(config)
         self._partner: NpuPartner | None = None
         self._core: CoreOnRanks | None = None
         self._scratch: Path | None = None
         if self.mode == "off" or seat.rank != seat.first_here:
             return
         if log_path is None:  # only rank 0 has a result folder
-            self._scratch = Path(tempfile.mkdtemp(prefix="tandem-worker-"))
+            self._scratch = scratch_folder("tandem-worker-")
             announcer.made(self._scratch)
             log_path = self._scratch / "worker.log"
         self._partner = NpuPartner(_own_directory(config, seat), log_path, trace)
@@ -132,7 +141,7 @@ class RankNpu:
         """Rank 0 has proved the result; workers whose values needed repair are not asked again."""
         if self._core is None:
             return
-        agreed = yield AllReduce(np.array([repaired], np.int64), "max")
+        agreed = yield AllReduce(np.array([repaired], np.int64), "max", patient=True)  # rank 0 is proving
         if agreed[0] and self._partner is not None and self._partner.usable:
             self._partner.distrust(f"values for source {source.user_id} failed the certificate")
 
@@ -174,6 +183,15 @@ def tell_outcomes(by_host: dict[str, str]) -> str:
     told = [f"{host}: {outcome}" for host, outcome in by_host.items()]
     more = [f"and {len(told) - _HOSTS_TOLD} more"] if len(told) > _HOSTS_TOLD else []
     return "; ".join([*told[:_HOSTS_TOLD], *more])
+
+
+def share_mode(seat: Seat, config: Config) -> Driver[tuple[str, str]]:
+    """Mode and reason as rank 0 sees them: machines may differ in what ``auto`` comes to."""
+    mode, reason = choose_mode(config.npu.mode)
+    if config.engine == "level" and mode != "off":
+        mode, reason = "off", LEVEL_ALONE
+    mode, reason = yield from broadcast_facts(seat, [mode, reason])
+    return mode, reason
 
 
 def _own_directory(config: Config, seat: Seat) -> Config:

@@ -7,9 +7,12 @@ parts that an earlier job has kept. Invariant: all ranks of a job hold parts of 
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +35,7 @@ from hybrid.schema import Config, GraphConfig
 from hybrid.terminal import note
 from hybrid.trace import Trace
 
+_STALE_S = 24 * 3600.0
 GRID_RANKS = 16  # from so many on, messages to everybody in every level cost more than folding
 Opener = Callable[[GraphConfig, Trace], Opened]
 _log = logging.getLogger(__name__)
@@ -65,21 +69,30 @@ def _shareable(opened: Opened, announcer: Announcer) -> tuple[Opened, Path | Non
     """The graph as a store that others on this machine can map, and the folder to remove once they have."""
     if opened.store is not None:
         return opened, None
-    scratch = Path(tempfile.mkdtemp(prefix="tandem-graph-"))
+    scratch = scratch_folder("tandem-graph-")
     announcer.made(scratch)
     store = scratch / "graph"
     save_store(opened.graph, store)
     return replace(opened, graph=open_store(store), store=store), scratch
 
 
+def scratch_folder(prefix: str) -> Path:
+    """A fresh folder for a job's lifetime; those that killed jobs left a day ago or more are removed."""
+    made = Path(tempfile.mkdtemp(prefix=prefix))
+    for left in made.parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            facts = left.stat()
+            if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > _STALE_S:
+                shutil.rmtree(left, ignore_errors=True)
+    return made
+
+
 def choose_policy(policy: str, engine: str, ranks: int) -> str:
-    """Resolve ``auto``. The asynchronous engine sends least when only masters are read (oec). The level engine is
-    fastest when masters find themselves (iec: nothing to fold); many ranks need the few partners of a grid."""
+    """Resolve ``auto``. Both engines are fastest when masters find themselves (iec: nothing to fold, every parent is
+    known where it is needed); the level engine on many ranks needs the few partners of a grid."""
     if policy != "auto":
         return policy
-    if engine == "async":
-        return "oec"
-    return "iec" if ranks < GRID_RANKS or choose_grid(ranks)[0] == 1 else "2d"
+    return "2d" if engine == "level" and ranks >= GRID_RANKS and choose_grid(ranks)[0] > 1 else "iec"
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class CoreOnRanks:
         self._room = Room(max(1, core_size))
         self._lost: dict[int, str] = {}
         self._withheld = False
+        self._in_step = engine.sync == "bsp"
         self._lead = None if partner is None else _Lead(seat, engine, core_size, partner, max_rounds)
 
     @property
@@ -79,6 +80,8 @@ class CoreOnRanks:
                 messages.append(Message(leader, TAG_UP, packed.payload))
         if self._lead is not None:
             messages += self._lead.serve()
+            if self._in_step and not messages:
+                self._lead.wait_if_stuck()
             if self._lead.lost and self._seat.rank not in self._lost:
                 reason = np.frombuffer(self._lead.lost.encode(), np.uint8)
                 messages += [Message(rank, TAG_LOST, reason) for rank in self._seat.others]
@@ -161,6 +164,11 @@ class _Lead:
         if not self._sharing or not self._partner.usable:
             return True
         return not self._partner.busy and bool(np.array_equal(self._core.view(np.int32), self._closed))
+
+    def wait_if_stuck(self) -> None:
+        """Nothing is left but the worker's answer: in bulk-synchronous rounds it is better awaited than polled."""
+        if not self.idle() and self._partner.busy and not self._worker.engine.can_step():
+            self._partner.wait()
 
     def end(self) -> None:
         tally, partner = self.tally, self._partner

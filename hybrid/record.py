@@ -46,6 +46,7 @@ class WorkerFacts:
     device: str = "none"
     start_seconds: float | None = None
     failure: str = ""
+    simulated: dict[str, Any] | None = None  # given: there was no device, and this is what stood in for it
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,28 @@ def summarise(record: Record) -> dict[str, Any]:
         "npu": _summarise_npu(record),
         "runs": runs,
         "verdict": None if record.verdict is None else record.verdict.as_dict(),
+        "predicted": _judge_prediction(record),
     }
     if record.ranks is not None:
         summary["ranks"] = record.ranks
     return summary
+
+
+def _judge_prediction(record: Record) -> dict[str, Any] | None:
+    """What the planner expected of all searches, with what was measured of them beside it."""
+    predicted, verdict = record.plan.predicted, record.verdict
+    if predicted is None:
+        return None
+    told = dict(predicted)
+    searched = [run for run in record.runs if run.source.internal >= 0]
+    if "cpu_only_s" in told:
+        hybrid_s = told["hybrid_s"]
+        told["cpu_only_seconds"] = told["cpu_only_s"] * len(searched)
+        told["hybrid_seconds"] = None if hybrid_s is None else hybrid_s * len(searched)
+    alone = sum(run.seconds_traverse for run in searched) if record.plan.mode == "off" else None
+    told["measured_cpu_only_seconds"] = alone if verdict is None else verdict.cpu_only_seconds
+    told["measured_hybrid_seconds"] = None if verdict is None else verdict.hybrid_seconds
+    return told
 
 
 def _seconds(record: Record) -> dict[str, float]:
@@ -182,12 +201,16 @@ def _summarise_npu(record: Record) -> dict[str, Any]:
         totals.outcome = f"merged {totals.rounds_merged} of {totals.rounds_sent} rounds"
     else:
         totals.outcome = record.runs[-1].npu.outcome
+    simulated = None if worker is None else worker.simulated
+    if simulated is not None and not totals.outcome.startswith(("simulated", "off")):
+        totals.outcome = f"simulated: {totals.outcome}"
     return {
         "mode": plan.mode,
         "device": "none" if worker is None else worker.device,
-        "worker": record.config.npu.worker,
+        "worker": record.config.npu.worker if simulated is None else "simulated",
         "start_seconds": None if worker is None else worker.start_seconds,
         **asdict(totals),
+        **({} if simulated is None else {"simulated": simulated}),
     }
 
 

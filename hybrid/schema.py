@@ -20,9 +20,16 @@ def key(
     minimum: float | None = None,
     maximum: float | None = None,
     also: tuple[object, ...] = (),
+    family: str = "",
 ) -> Any:
-    """A configuration value: its meaning, and what it may be. ``also`` lists values allowed besides its type."""
-    metadata = {"doc": doc, "choices": choices, "minimum": minimum, "maximum": maximum, "also": also}
+    """A configuration value: its meaning, and what it may be.
+
+    ``also`` lists values allowed besides its type, ``family`` names those besides the choices that have a check of
+    their own.
+    """
+    metadata = {
+        "doc": doc, "choices": choices, "minimum": minimum, "maximum": maximum, "also": also, "family": family,
+    }  # fmt: skip
     return field(default=default, metadata=metadata)
 
 
@@ -63,7 +70,7 @@ class ClusterConfig:
     policy: str = key(
         "auto",
         "which rank holds an edge: oec, iec = the owner of its source, of its target; cvc, 2d = a grid of ranks; "
-        "uvc = by the target's degree; auto = oec for engine: async, iec for engine: level (2d from 16 ranks on)",
+        "uvc = by the target's degree; auto = iec (engine: level from 16 ranks on: 2d)",
         choices=("auto", "oec", "iec", "cvc", "uvc", "2d"),
     )
     sync: str = key(
@@ -119,11 +126,22 @@ class NpuConfig:
         "off = CPU only; race = the worker helps if it is in time; share = core edges are the worker's; auto = decide",
         choices=("off", "race", "share", "auto"),
     )
-    device: str = key("auto", "auto = Ascend if present, else MindSpore on the CPU", choices=("auto", "ascend", "cpu"))
+    device: str = key(
+        "auto",
+        "auto = Ascend if present, else MindSpore on the CPU; simulated:NAME = no device, but true values at the "
+        "moment that a model of it says (docs/devices.md)",
+        choices=("auto", "ascend", "cpu"),
+        family="simulated:NAME",
+    )
     device_id: int = key(0, "which Ascend device", minimum=0)
     worker: str = key("launch", "launch = start one; external = one is started by hand", choices=("launch", "external"))
     keep_worker: bool = key(False, "worker: external - leave it running after the job (no stop.flag)")
     threads: int = key(1, "CPU threads of a worker without an NPU, so that it does not starve the engine", minimum=1)
+    memory_budget: int | None = key(
+        None,
+        "bytes that a core may take on the device; a larger one is worked on in compacted pieces; null = what is free",
+        minimum=4096,
+    )
     start_timeout_s: float = key(60.0, "share: wait this long for a worker that is still starting", minimum=0)
     round_timeout_s: float = key(10.0, "a round that takes longer ends the worker's part", minimum=0.001)
     max_rounds: int = key(1000, "rounds per traversal; a worker that needs more is done without", minimum=1)

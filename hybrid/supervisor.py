@@ -48,6 +48,8 @@ class WorkerSupervisor:
         command += ["--device-id", str(npu.device_id), "--threads", str(npu.threads)]
         command += ["--watch", exchange_config.watch, "--poll-interval", str(exchange_config.poll_interval_s)]
         command += ["--warm", str(largest_core(self._config.core)), "--parent", str(os.getpid())]
+        if npu.memory_budget is not None:
+            command += ["--memory-budget", str(npu.memory_budget)]
         root = str(Path(exchange.__file__).resolve().parent.parent)
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

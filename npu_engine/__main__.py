@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import json
 import logging
 import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from exchange.mailbox import WorkerMailbox
 
 PROGRAM = "tandem-worker"
+SMALLEST_BUDGET = 4096
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 LOG_FORMAT = f"%(asctime)s.%(msecs)03d {PROGRAM}[%(process)d] %(message)s"
 
@@ -68,7 +71,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "5 the exchange directory cannot be used, 1 anything else.",
     )
     add = parser.add_argument
-    add("--exchange", required=True, type=Path, metavar="DIR", help="the exchange directory")
+    add("--exchange", type=Path, metavar="DIR", help="the exchange directory")
     add(
         "--device",
         choices=("auto", "cpu", "ascend"),
@@ -86,10 +89,20 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="K",
         help="on Ascend: compile for cores of K vertices first",
     )
+    add(
+        "--memory-budget",
+        type=at_least(SMALLEST_BUDGET),
+        metavar="BYTES",
+        help="what a core may take on the device; a larger one is worked on in pieces (default: what is free)",
+    )
     add("--once", action="store_true", help="leave after the first answered round")
     add("--parent", type=at_least(1), metavar="PID", help="end with this process, which started the worker")
     add("--fallback-reason", help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    add("--calibrate", action="store_true", help="serve nothing: measure the device, print JSON, leave")
+    arguments = parser.parse_args(argv)
+    if arguments.exchange is None and not arguments.calibrate:
+        parser.error("the following arguments are required: --exchange")
+    return arguments
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -200,7 +213,7 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
     device = choose_device(arguments.device, arguments.device_id, threads=arguments.threads)
     why = arguments.fallback_reason or device.why
     log.info("device %s: %s (MindSpore %s)", device.label, why, version)
-    program = CoreProgram(compiled=device.kind == "Ascend")
+    program = CoreProgram(compiled=device.kind == "Ascend", memory_budget=arguments.memory_budget)
     program.warm_up(arguments.warm)
     with Watcher(mailbox.directory, arguments.watch, arguments.poll_interval) as watcher:
         worker = Worker(
@@ -220,6 +233,18 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
         )
         log.info("ready after %.2f s, watching by %s: %s", start_s, watcher.mode_in_use, watcher.why)
         return worker.serve()
+
+
+def print_calibration(arguments: argparse.Namespace, log: logging.Logger) -> None:
+    """Measure the device in a scratch directory, and print what was found."""
+    with tempfile.TemporaryDirectory(prefix="tandem-calibrate-") as scratch, scratch_directory(Path(scratch), log):
+        import_mindspore()
+        from npu_engine.calibrate import calibrate
+        from npu_engine.device import choose_device
+
+        device = choose_device(arguments.device, arguments.device_id, threads=arguments.threads)
+        log.info("measuring device %s: %s", device.label, arguments.fallback_reason or device.why)
+        print(json.dumps(calibrate(device)), flush=True)
 
 
 def start(arguments: argparse.Namespace, log: logging.Logger, signals: Signals) -> None:
@@ -253,7 +278,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     set_environment(arguments.threads)
     log = make_log()
     try:
-        start(arguments, log, signals)
+        if arguments.calibrate:
+            print_calibration(arguments, log)
+        else:
+            start(arguments, log, signals)
         return EXIT_STOPPED
     except StopNow:
         return EXIT_STOPPED

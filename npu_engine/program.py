@@ -1,48 +1,45 @@
-"""The core program: min-plus iteration on a dense matrix, add then reduce, with MindSpore.
+"""The core program: takes edges and values in the coordinator's ids, closes the values with MindSpore.
 
-    value[v] <- min over u of (value[u] + W[v, u])
+    value[v] <- min over edges u -> v of (value[u] + weight)
 
-until nothing can change, where W is the weight (1 without weights) of an edge u -> v, and 0 on the diagonal. The matrix
-stays on the device from round to round.
+until nothing can change. Unit weights are closed by levels, other weights by relaxation (``programs``). The core stays
+on the device from round to round; one over the memory budget stays with the host and goes there in compacted pieces.
 
 Two forms of the same operations. Compiled, for an NPU: the loop itself runs on the device, so that no iteration waits
 for the host, and sizes are padded to powers of two, so that a new core of a known size compiles nothing. Eager, for the
 CPU: operation by operation from Python, at the core's own size. There it is faster: the queue that feeds a compiled
 graph spins and competes with the CPU engine for the cores.
 
-Invariant: every number that leaves here is exact. All of them are integers below 2**24 in float32: values are taken
-relative to the smallest one, and what could leave that range is refused beforehand (``ProgramError``).
+Invariant: every number that leaves here is exact (``programs.exact``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import mindspore as ms
 import numpy as np
-import numpy.typing as npt
-from mindspore import Parameter, Tensor, nn, ops
 
-IntArray = npt.NDArray[np.int64]
-Matrix = npt.NDArray[np.float32]
+from npu_engine.programs.exact import (
+    EXACT_SPAN,
+    NO_VALUE,
+    UNREACHED,
+    Flags,
+    IntArray,
+    Interrupted,
+    KeepGoing,
+    ProgramError,
+    Values,
+    absolute,
+    lightest_weight,
+    relative,
+)
+from npu_engine.programs.table import Closing, CoreEdges, Device, UnitMinPlus, WeightedMinPlus
 
-SMALLEST_COMPILED_SIZE = 256
-LARGEST_SIZE = 32_768  # 4 GiB of float32
-# "No value" and "no edge". The largest float32 up to which all integers are exact; x + UNREACHED is never below it.
-UNREACHED = 2.0**24
-# Values may differ by this much, and a path may add this much: the sum is still below UNREACHED.
-EXACT_SPAN = 2**23
-# Iterations of the compiled loop between two looks at ``keep_going``: it hears neither signals nor stop.flag.
-ITERATIONS_PER_CALL = 16
+__all__ = ["Answer", "CoreProgram", "IntArray", "Interrupted", "ProgramError"]
 
-
-class ProgramError(Exception):
-    """Input that this program cannot compute exactly; the text says why."""
-
-
-class Interrupted(Exception):
-    """``keep_going`` said no before the iteration had converged."""
+LARGEST_CORE = 1 << 20  # vertices; more is no core any more
+LARGEST_VALUE = 2**31 - 1
+PLENTY_BYTES = 1 << 40  # where the free memory is not told
 
 
 @dataclass(frozen=True)
@@ -53,115 +50,67 @@ class Answer:
     iterations: int
 
 
-class _CompiledLoop(nn.Cell):
-    """The loop as one graph, for one padded size."""
-
-    def __init__(self, matrix: Matrix) -> None:
-        super().__init__()
-        # As a Parameter the matrix stays on the device; as an argument it would be sent with every call.
-        self.matrix = Parameter(Tensor.from_numpy(matrix), name="matrix", requires_grad=False)
-
-    @ms.jit
-    def construct(self, value: Tensor, settled: Tensor, step: Tensor, limit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        iterations = Tensor(0, ms.int32)
-        going = Tensor(True)
-        while ops.logical_and(going, iterations < limit):
-            new = ops.min(ops.bias_add(self.matrix, value), 1)[0]
-            settled = settled + step
-            going = ops.logical_and((new < value).any(), ops.max(new, 0)[0] > settled)
-            iterations = iterations + 1
-            value = new
-        return value, iterations, going
-
-
-class _Compiled:
-    """A core on the device, iterated there up to ``ITERATIONS_PER_CALL`` times per call."""
-
-    def __init__(self) -> None:
-        self._loops: dict[int, _CompiledLoop] = {}
-        self._loop: _CompiledLoop | None = None
-
-    @staticmethod
-    def padded(vertices: int) -> int:
-        """The smallest power of two, from 256 on, that holds so many vertices."""
-        return max(SMALLEST_COMPILED_SIZE, 1 << max(vertices - 1, 0).bit_length())
-
-    def place(self, matrix: Matrix) -> None:
-        size = len(matrix)
-        if size in self._loops:
-            # Parameter.set_data would leave the compiled graph reading the old matrix (MindSpore 2.10 on the CPU).
-            ops.assign(self._loops[size].matrix, Tensor.from_numpy(matrix))
-        else:
-            self._loops[size] = _CompiledLoop(matrix)
-        self._loop = self._loops[size]
-
-    def iterate(self, value: Matrix, settled: int, step: int) -> tuple[Matrix, int, bool]:
-        assert self._loop is not None
-        # Tensors, not Python numbers: those would be constants of the graph and compile it anew for every value.
-        new, iterations, going = self._loop(
-            Tensor.from_numpy(value),
-            Tensor(settled, ms.float32),
-            Tensor(step, ms.float32),
-            Tensor(ITERATIONS_PER_CALL, ms.int32),
-        )
-        return new.asnumpy(), int(iterations.asnumpy()), bool(going.asnumpy())
-
-
-class _Eager:
-    """A core on the device, iterated once per call."""
-
-    def __init__(self) -> None:
-        self._matrix: Tensor | None = None
-
-    @staticmethod
-    def padded(vertices: int) -> int:
-        return max(vertices, 1)
-
-    def place(self, matrix: Matrix) -> None:
-        self._matrix = Tensor.from_numpy(matrix)
-
-    def iterate(self, value: Matrix, settled: int, step: int) -> tuple[Matrix, int, bool]:
-        # bias_add + min is several times faster on the CPU than a broadcast `+` with amin.
-        new: Matrix = ops.min(ops.bias_add(self._matrix, Tensor.from_numpy(value)), 1)[0].asnumpy()
-        return new, 1, bool(new.max() > settled + step) and not np.array_equal(new, value)
-
-
 class CoreProgram:
     """Holds one core on the device and iterates on it from any given values."""
 
-    def __init__(self, *, compiled: bool) -> None:
-        self._form: _Compiled | _Eager = _Compiled() if compiled else _Eager()
+    def __init__(self, *, compiled: bool, memory_budget: int | None = None) -> None:
+        """``memory_budget``: bytes that a core and its products may take on the device; None: what is free."""
+        self._budget = memory_budget
+        self._device = Device(compiled=compiled, budget=self._bytes_to_use())
         self._ids = np.empty(0, np.int64)
-        self._lightest = 1
+        self._core: Closing | None = None
         self.edges = 0
+        self.unit_weights = True
+        self.diameter: int | None = None
 
     @property
     def vertices(self) -> IntArray:
         """The ids of the core's vertices that have an edge to another one, ascending."""
         return self._ids
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether the core is over the memory budget."""
+        return not self._device.fits(len(self._ids))
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows of a batch the memory budget allows in one product."""
+        return max(1, self._device.side)
+
     def warm_up(self, vertices: int = 1) -> None:
         """Load (and compile, for cores of that many vertices) what the first round will need."""
-        size = self._size_for(vertices)
-        self._form.place(_empty_matrix(size))
-        self._form.iterate(np.zeros(size, np.float32), 1, 1)
+        size = max(2, vertices)
+        line = np.column_stack((np.arange(size - 1), np.arange(1, size)))
+        star = np.column_stack((np.zeros(size - 1, np.int64), np.arange(1, size)))
+        values = np.full((1, size), UNREACHED, np.int32)
+        values[0, 0] = 0
+        self._require_size(size)
+        for ends in (np.concatenate((star, star[:, ::-1])), star, line[:3]):
+            UnitMinPlus(CoreEdges(size, ends), self._device).close(values, lambda: True)
 
     def load(self, edges: IntArray) -> None:
         """Make ``edges`` (int64[e, 2]: src dst, or [e, 3] with a weight) the resident core; any ids >= 0 will do."""
-        self._ids, self.edges = np.empty(0, np.int64), 0
+        self._ids, self._core, self.edges, self.diameter = np.empty(0, np.int64), None, 0, None
         if edges.ndim != 2 or edges.shape[1] not in (2, 3):
             raise ProgramError(f"edges have 2 or 3 columns, these have the shape {edges.shape}")
+        self._device.limit(self._bytes_to_use())
         loop = edges[:, 0] == edges[:, 1]
         proper = edges[~loop] if loop.any() else edges  # a loop never improves a value
+        weight = proper[:, 2] if proper.shape[1] == 3 else None
+        self.unit_weights = weight is None or bool((weight == 1).all())
         if len(proper):
             ids, ends = _number(proper[:, :2])
-            weight = proper[:, 2] if proper.shape[1] == 3 else np.ones(1, np.int64)
-            self._lightest = _lightest(weight, len(ids))
-            self._form.place(_matrix(self._size_for(len(ids)), ends, weight))
+            self._require_size(len(ids))
+            if weight is None or self.unit_weights:
+                self._core = UnitMinPlus(CoreEdges(len(ids), ends), self._device)
+            else:
+                lightest_weight(weight, len(ids))  # before float32 could round one
+                self._core = WeightedMinPlus(CoreEdges(len(ids), ends, weight.astype(np.float32)), self._device)
             self._ids = ids
         self.edges = len(edges)
 
-    def run(self, pairs: IntArray, keep_going: Callable[[], bool] = lambda: True) -> Answer:
+    def run(self, pairs: IntArray, keep_going: KeepGoing = lambda: True) -> Answer:
         """Iterate from the given values (int64[r, 2]: vertex value) to the fixed point.
 
         A vertex without an edge in the core keeps its value; of several values for one vertex the smallest counts.
@@ -173,39 +122,58 @@ class CoreProgram:
         span = int(pairs[inside, 1].max()) - base
         if span > EXACT_SPAN:
             raise ProgramError(f"values span {span}, more than the {EXACT_SPAN} that float32 holds exactly")
-        value = np.full(self._size_for(len(self._ids)), UNREACHED, np.float32)
-        value[len(self._ids) :] = 0  # padding counts as settled; no edge leads out of it
-        np.minimum.at(value, place[inside], (pairs[inside, 1] - base).astype(np.float32))
-        value, iterations = self._converge(value, keep_going)
-        reached = np.flatnonzero(value[: len(self._ids)] < UNREACHED)
-        found = np.column_stack((self._ids[reached], value[reached].astype(np.int64) + base))
+        value = np.full((1, len(self._ids)), UNREACHED, np.int32)
+        np.minimum.at(value[0], place[inside], (pairs[inside, 1] - base).astype(np.int32))
+        closed, iterations = self.close(value, keep_going)
+        reached = np.flatnonzero(closed[0] < UNREACHED)
+        found = np.column_stack((self._ids[reached], closed[0, reached].astype(np.int64) + base))
         if not inside.all():
             found = np.concatenate((found, _smallest_per_vertex(pairs[~inside])))
             found = found[np.argsort(found[:, 0], kind="stable")]
         return Answer(found, iterations)
 
-    def _converge(self, value: Matrix, keep_going: Callable[[], bool]) -> tuple[Matrix, int]:
-        """Iterate until nothing changes or nothing can.
+    def run_batch(self, values: Values, keep_going: KeepGoing = lambda: True) -> Values:
+        """Close every row of values[B, k]: column v is vertex v, -1 is "no value", there and in the answer.
 
-        After t iterations all paths of up to t edges are accounted for, and one of t + 1 edges costs at least
-        (t + 1) * lightest above the smallest value, which is 0 here. So values up to that are settled; when all are,
-        the iteration that would only confirm it is saved.
+        The core's vertices must be below k; a vertex without an edge in the core keeps its values.
         """
-        iterations = 0
-        going = bool(value.max() > self._lightest)
-        while going:
-            if not keep_going():
-                raise Interrupted
-            value, done, going = self._form.iterate(value, (iterations + 1) * self._lightest, self._lightest)
-            iterations += done
-        return value, iterations
+        k = values.shape[1]
+        if len(self._ids) and int(self._ids[-1]) >= k:
+            raise ProgramError(f"unknown vertex {int(self._ids[-1])}: the values are of the vertices 0 to {k - 1}")
+        found = np.where(values < 0, NO_VALUE, values).astype(np.int32)
+        if not len(self._ids):
+            return found
+        for first in range(0, len(values), self.rows_at_once):
+            block = found[first : first + self.rows_at_once]
+            rows, base = relative(block[:, self._ids])
+            closed, _ = self.close(rows, keep_going)
+            values_now = absolute(closed, base)
+            if int(values_now.max(initial=0)) > LARGEST_VALUE:
+                raise ProgramError(f"a value of {int(values_now.max())} does not fit into int32")
+            block[:, self._ids] = values_now
+        return found
 
-    def _size_for(self, vertices: int) -> int:
-        if vertices > LARGEST_SIZE:
-            raise ProgramError(f"a core of {vertices} vertices is over the largest, {LARGEST_SIZE}")
-        return self._form.padded(vertices)
+    def close(self, rows: Values, keep_going: KeepGoing = lambda: True) -> tuple[Values, int]:
+        """Close rows[B, vertices]: relative to the smallest value of each row, ``UNREACHED`` is none.
 
-    def _find(self, vertices: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        Where the diameter d is known, every vertex is at most d above the smallest value (0). With d at most 2 that is
+        the closed form: next to a minimum 1, else 2, or what it was: the one product that is left finds the former.
+        """
+        assert self._core is not None
+        if self.diameter is not None:
+            some = rows.min(axis=1, keepdims=True) < UNREACHED
+            rows = np.where(some, np.minimum(rows, self.diameter), rows)
+        return self._core.close(rows, keep_going)
+
+    def _bytes_to_use(self) -> int:
+        available = _available_bytes()
+        return min(limit for limit in (self._budget, available, PLENTY_BYTES) if limit is not None)
+
+    def _require_size(self, vertices: int) -> None:
+        if vertices > LARGEST_CORE:
+            raise ProgramError(f"a core of {vertices} vertices is over the largest, {LARGEST_CORE}")
+
+    def _find(self, vertices: IntArray) -> tuple[IntArray, Flags]:
         """Row of each vertex, and which of them have one."""
         if not len(self._ids):
             return np.zeros(len(vertices), np.int64), np.zeros(len(vertices), bool)
@@ -215,8 +183,6 @@ class CoreProgram:
 
 def _number(ends: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct ids, ascending, and ``ends`` renumbered by them."""
-    if not ends.size:
-        return np.empty(0, np.int64), np.empty((0, 2), np.int64)
     if int(ends.min()) < 0:
         raise ProgramError(f"vertex id {int(ends.min())} is negative")
     largest = int(ends.max())
@@ -227,47 +193,6 @@ def _number(ends: IntArray) -> tuple[IntArray, IntArray]:
     used = np.zeros(largest + 1, bool)
     used[ends] = True
     return np.flatnonzero(used), (np.cumsum(used) - 1)[ends]
-
-
-def _lightest(weight: IntArray, vertices: int) -> int:
-    """The smallest weight, after a check that no path can leave the exact range."""
-    lightest, heaviest = int(weight.min()), int(weight.max())
-    if lightest < 0:
-        raise ProgramError(f"weight {lightest} is negative")
-    if heaviest * (vertices - 1) > EXACT_SPAN:
-        raise ProgramError(
-            f"a path over {vertices} vertices with weights up to {heaviest} may be longer than the {EXACT_SPAN} that "
-            "float32 holds exactly: choose a smaller core or smaller weights"
-        )
-    return lightest
-
-
-def _empty_matrix(size: int) -> Matrix:
-    _require_memory(size)
-    matrix = np.full((size, size), UNREACHED, np.float32)
-    np.fill_diagonal(matrix, 0)
-    return matrix
-
-
-def _matrix(size: int, ends: IntArray, weight: IntArray) -> Matrix:
-    """W[dst, src]; of parallel edges the lightest counts."""
-    matrix = _empty_matrix(size)
-    if len(weight) == len(ends) and weight.min() != weight.max():
-        np.minimum.at(matrix, (ends[:, 1], ends[:, 0]), weight.astype(np.float32))
-    else:
-        matrix[ends[:, 1], ends[:, 0]] = weight[0]
-    return matrix
-
-
-def _require_memory(size: int) -> None:
-    """Refuse a matrix that would push this machine into swapping or the worker into the OOM killer."""
-    needed = 3 * 4 * size * size  # built on the host, resident, and the sums of one iteration
-    available = _available_bytes()
-    if available is not None and needed > available:
-        raise ProgramError(
-            f"a matrix of {size} x {size} needs {needed >> 20} MiB to be worked on, {available >> 20} MiB are free: "
-            "choose a smaller core"
-        )
 
 
 def _available_bytes() -> int | None:

@@ -167,11 +167,12 @@ class Worker:
         self._program.load(edges)
         self._resident = identity
         self._log.info(
-            "core of %s: %d vertices with edges, %d edges, read in %.1f ms, on the device in %.1f ms",
+            "core of %s: %d vertices with edges, %d edges, read in %.1f ms, %s in %.1f ms",
             round_id,
             len(self._program.vertices),
             self._program.edges,
             1e3 * (parsed - began),
+            "ready for compacted pieces (over the memory budget)" if self._program.in_pieces else "on the device",
             1e3 * (time.perf_counter() - parsed),
         )
 

@@ -35,7 +35,7 @@ class RankEngine:
     """Made once per part, used for every search. ``sync``: bsp or basp; the level engine is always bulk-synchronous."""
 
     def __init__(self, part: Part, *, engine: str = "async", sync: str = "basp", core_size: int = 0) -> None:
-        self.part, self.core_size, self._sync = part, core_size, sync
+        self.part, self.core_size, self.sync = part, core_size, sync
         self.split = PartSplit(part, core_size)
         self._level = LevelBfsOnRanks(self.split) if engine == "level" else None
         self.worker = AsyncWorker(self.split) if engine == "async" else None
@@ -67,7 +67,7 @@ class RankEngine:
         worker.start(root, withhold_core=withhold_core, outside=outside, statistics=statistics)
         for phase in self._field.phases:
             phase.statistics = PhaseStatistics()
-        if self._sync == "basp":
+        if self.sync == "basp":
             termination = Termination(part.part, part.layout.parts)
             report = yield from basp_rounds(worker, self._field, termination)
         else:
@@ -84,5 +84,5 @@ class RankEngine:
     def count_redundant(self, statistics: RankStatistics) -> None:
         """After a search, off the clock: how often a vertex was expanded again, or for nothing."""
         level = self._level.level if self._level is not None else self.worker.engine.unfinished()[0]  # type: ignore[union-attr]
-        needed = int(np.count_nonzero((level >= 0) & (self.part.has_out != 0)))
+        needed = int(np.count_nonzero(level >= 0))  # every copy that has a value was taken once
         statistics.redundant_relaxations = max(0, statistics.relaxations - needed)

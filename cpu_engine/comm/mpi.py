@@ -31,6 +31,7 @@ _EAGER_BYTES = 4096  # up to here a message has come whole when it is seen; a lo
 _YIELDS = 200  # turns offered to others before sleeping: about a quarter of a millisecond
 _SHORTEST_SLEEP_S, _LONGEST_SLEEP_S = 20e-6, 200e-6
 _ROOM_BYTES = 1 << 16
+_KEPT_BYTES = 8 << 20  # a larger room, as partitioning needs, is given back with the next message
 _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN}
 
 
@@ -102,6 +103,8 @@ class MpiTransport:
                 answer = self._answer(driver.send(answer))
         except StopIteration as stop:
             result: T = stop.value
+        finally:
+            driver.close()  # what it holds is let go, whatever ended it
         self._pause.until(self._nothing_leaving)
         return result
 
@@ -163,7 +166,8 @@ class MpiTransport:
 
     def _room(self, peer: int, length: int) -> np.ndarray:
         room = self._rooms.get(peer)
-        if room is None or room.size < length:
+        oversized = room is not None and room.size > _KEPT_BYTES >= length
+        if room is None or room.size < length or oversized:
             room = self._rooms[peer] = np.empty(max(_ROOM_BYTES, length + length // 2), np.uint8)
         return room
 

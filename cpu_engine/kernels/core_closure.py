@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
+
+FAR = 2**31  # above every value
 
 
 @njit(cache=True)
@@ -20,11 +21,11 @@ def close_core_step(begin, end, targets, value):
     levels = 0
     level = -1
     while True:
-        current = np.int64(2**31)
+        current = FAR
         for v in range(k):
             if level < value[v] < current:
                 current = value[v]
-        if current == 2**31:
+        if current == FAR:
             return levels
         level = current
         open_vertices = 0

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybrid.commands.options import add_config_options, config_from
 from hybrid.errors import EXIT_OK, ConfigError
-from hybrid.terminal import count, note, say, table
+from hybrid.schema import Config
+from hybrid.terminal import count, note, say, seconds, table
+
+if TYPE_CHECKING:
+    from hybrid.cluster_model import Network
 
 _POLICY_NAMES = ("oec", "iec", "cvc", "uvc", "2d", "all")
 _RANKS_SHOWN = 16  # up to so many, each has its own row without being asked for
+_MODELLED, _TRIALS = 4, 5  # searches that a model is made of; times each is measured alone, of which the best counts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--per-rank", action="store_true", help=f"a row for every rank even if there are more than {_RANKS_SHOWN}"
     )
     parser.add_argument("--json", metavar="FILE", help="write everything, per rank, to this file as well")
+    parser.add_argument(
+        "--model", action="store_true", help="tell how long a search would take: a model, from volumes counted exactly"
+    )
+    parser.add_argument(
+        "--network",
+        metavar="US,GBIT",
+        default="2,100",
+        help="of the model: latency in microseconds and Gbit/s of a rank (default 2,100; TCP over 10 GbE: 30,10)",
+    )
+    parser.add_argument(
+        "--alone-ms", metavar="MS", type=_positive, help="of the model: one search by one rank (default: measured now)"
+    )
     add_config_options(parser)
 
 
@@ -45,18 +64,26 @@ def execute(options: argparse.Namespace) -> int:
 
     config = config_from(options, {} if options.graph is None else {"graph.path": options.graph})
     ranks = _numbers(options.ranks) or [config.ranks]
+    network = _network(options.network)
     opened = open_graph(config.graph, Trace())
     for remark in opened.notes:
         note(remark)
     graph = opened.graph
     say(f"{opened.name}: {count(graph.n)} vertices with edges, {count(graph.m)} arcs")
     described: list[dict[str, Any]] = []
+    searches = _search_alone(opened, config, options.alone_ms) if options.model else []
     for parts in ranks:
         found = []
         for policy in POLICIES if options.policy == "all" else [options.policy]:
             with say_if_slow(f"{policy} for {parts} ranks: reading every arc once"):
-                found.append(describe(predict(graph, policy, parts)))
+                prediction = predict(graph, policy, parts)
+                found.append(describe(prediction))
+            if options.model:
+                with say_if_slow(f"{policy} for {parts} ranks: counting what {len(searches)} searches send"):
+                    found[-1]["model"] = _model(graph, prediction, searches, network)
         say(render(found, options.per_rank or parts <= _RANKS_SHOWN))
+        if options.model:
+            say(render_model(found, searches, network))
         described += found
     if options.json:
         text = json.dumps({"name": opened.name, "n": graph.n, "m": graph.m, "partitions": described}, indent=1)
@@ -147,6 +174,99 @@ def _rank_rows(by_rank: dict[str, list[int]]) -> list[list[str]]:
         ]
         for rank in range(len(by_rank["arcs"]))
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A search on this machine, by one rank."""
+
+    level: np.ndarray
+    seconds: float
+
+
+def _search_alone(opened: Any, config: Config, alone_ms: float | None) -> list[Search]:
+    """The configured searches, the first few: their levels, and how long they take; if that is not given, here on a
+    rank's threads (one, unless cluster.threads_per_rank says otherwise)."""
+    import numba
+
+    from cpu_engine.algorithms.bfs_level import LevelBfs
+    from cpu_engine.algorithms.traversal import CoreSplit
+    from hybrid.job import set_threads
+    from hybrid.sources import resolve_sources
+    from hybrid.traverse import traverse_alone
+
+    sources = [one.internal for one in resolve_sources(opened.graph, config) if one.internal >= 0][:_MODELLED]
+    if not sources:
+        raise ConfigError("--model: no source has an edge", value=config.source, fix="choose another one")
+    engine, threads = LevelBfs(CoreSplit(opened.graph)), numba.get_num_threads()
+    set_threads(1 if config.cluster.threads_per_rank == "auto" else int(config.cluster.threads_per_rank))
+    try:
+        traverse_alone(engine, sources[0])  # compiles
+        found = []
+        for source in sources:
+            times = []
+            for _ in range(_TRIALS if alone_ms is None else 1):
+                began = time.perf_counter()
+                level = traverse_alone(engine, source).level
+                times.append(time.perf_counter() - began)
+            found.append(Search(level.copy(), min(times) if alone_ms is None else alone_ms * 1e-3))
+    finally:
+        numba.set_num_threads(threads)
+    return found
+
+
+def _model(graph: Any, prediction: Any, searches: list[Search], network: Network) -> dict[str, Any]:
+    from hybrid.cluster_model import mean_of, model_search
+    from hybrid.cluster_volume import search_volume
+
+    modelled = mean_of(
+        model_search(prediction, search_volume(graph, prediction, one.level), one.seconds, network) for one in searches
+    )
+    return {**asdict(modelled), "seconds": modelled.seconds}
+
+
+def render_model(described: list[dict[str, Any]], searches: list[Search], network: Network) -> str:
+    """One table of the policies for a number of ranks."""
+    alone = float(np.mean([one.seconds for one in searches]))
+    rows = []
+    for one in described:
+        model = one["model"]
+        parts = ("compute_s", "exchange_s", "agree_s", "parents_s", "seconds")
+        rows.append(
+            [one["policy"], str(model["rounds"]), _size(model["bytes"]), count(model["messages"]),
+             *(seconds(model[name]) for name in parts), f"{alone / model['seconds']:.2f}"]
+        )  # fmt: skip
+    title = (
+        f"\nMODEL of a level-synchronous search on {count(described[0]['ranks'])} ranks, not a measurement: bytes and "
+        f"messages are counted\n(mean of {len(searches)} searches), times follow from {seconds(alone)} on one rank, "
+        f"latency {seconds(network.latency_s)}, {network.bandwidth_bytes_per_s * 8e-9:g} Gbit/s per rank, "
+        f"{seconds(network.message_s)} per message"
+    )
+    return f"{title}\n{table(_MODEL_HEADINGS, rows)}"
+
+
+_MODEL_HEADINGS = (
+    "policy", "rounds", "bytes", "messages", "compute", "exchange", "agree", "parents", "together", "speed-up",
+)  # fmt: skip
+
+
+def _network(given: str) -> Network:
+    from hybrid.cluster_model import Network
+
+    try:
+        latency_us, gbit = (float(word) for word in given.split(","))
+    except ValueError:
+        latency_us = gbit = 0.0
+    if not (0 < latency_us < 1e9 and 0 < gbit < 1e9):
+        raise ConfigError("--network: not a latency and a bandwidth", value=given, fix="give two numbers, as in 2,100")
+    return Network(latency_s=latency_us * 1e-6, bandwidth_bytes_per_s=gbit * 1e9 / 8)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e12:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
 
 
 def _size(size_bytes: float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.commands.options import add_config_options, config_from
+from hybrid.config import require_automatic_strategy
 from hybrid.errors import EXIT_OK
 from hybrid.schema import Config
 from hybrid.terminal import count, note, rate, say, seconds, table
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     config = config_from(options, {} if options.output is None else {"output": options.output})
     world = detect_world(os.environ)
+    if config.ranks > 1 or (world is not None and world.size > 1):
+        require_automatic_strategy(config)
     if world is None and config.ranks > 1:
         return _launch(config, options)
     # Not at the top: numba takes its time, and --help needs none of it.
@@ -103,9 +106,26 @@ def account(summary: dict[str, Any], folder: Path) -> str:
     lines.append("")
     if summary["verdict"] is not None:
         lines.append(f"verdict  {summary['verdict']['text']}")
+    if summary.get("predicted") is not None:
+        lines.append(f"planner  {prediction_text(summary['predicted'])}")
     lines.append(f"total    {seconds(spent['total'])}; certified: {'yes' if summary['certified'] else 'NO'}")
     lines.append(f"result   {os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder}")
     return "\n".join(lines)
+
+
+def prediction_text(predicted: dict[str, Any]) -> str:
+    """Predicted beside measured, in a line."""
+    told = []
+    for name in ("cpu_only", "hybrid"):
+        expected, measured = predicted.get(f"{name}_seconds"), predicted.get(f"measured_{name}_seconds")
+        if expected is not None:
+            beside = "" if measured is None else f" (measured {seconds(measured)})"
+            way = "CPU-only" if name == "cpu_only" else f"hybrid ({predicted['mode']})"
+            told.append(f"{way} {seconds(expected)}{beside}")
+    if not told:
+        return str(predicted["reason"])
+    truth = "measured here" if predicted["kind"] == "measured" else "a model, not measured"
+    return f"predicted {', '.join(told)}; device {predicted['device']}, {truth}"
 
 
 def _ranks_line(ranks: dict[str, Any]) -> str:

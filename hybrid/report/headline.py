@@ -23,11 +23,37 @@ def draw_headline(facts: Facts) -> Markup:
         el("p", _certificate_sentence(facts)),
         el("p", verdict_text(facts), class_="say"),
         el("p", _repeats(verdict), class_="muted") if verdict else EMPTY,
+        draw_prediction(as_dict(facts.summary.get("predicted"))),
     )
     bars = draw_comparison(cpu_only, hybrid) if cpu_only is not None and hybrid is not None else EMPTY
     return el(
         "section", words, el("div", bars), class_="verdict" if facts.certified else "verdict failed", id="verdict"
     )
+
+
+def draw_prediction(predicted: dict[str, object]) -> Markup:
+    """What the planner had expected, beside what came of it; nothing where nothing was predicted."""
+    if not predicted:
+        return EMPTY
+    told = []
+    for name, way in (("cpu_only", "CPU-only"), ("hybrid", f"hybrid ({predicted.get('mode')})")):
+        expected, measured = predicted.get(f"{name}_seconds"), predicted.get(f"measured_{name}_seconds")
+        if number(expected) is not None:
+            error = _error(number(expected), number(measured))
+            told.append(f"{way} {seconds(expected)}, measured {seconds(measured)}{error}")
+    device = str(predicted.get("device") or "unknown")
+    truth = "measured on this machine" if predicted.get("kind") == "measured" else "a model, not measured"
+    words = f"Predicted {'; '.join(told)}." if told else "The planner:"
+    reason = str(predicted.get("reason") or "").rstrip(".")
+    why = "" if reason in ("", "as configured") else f" {reason[0].upper()}{reason[1:]}."
+    return el("p", f"{words} Device {device} ({truth}).{why}", class_="muted")
+
+
+def _error(expected: float | None, measured: float | None) -> str:
+    if not expected or not measured:
+        return ""
+    off = measured / expected
+    return f" ({off:.2f} times as long)" if off >= 1 else f" ({1 / off:.2f} times as fast)"
 
 
 def _sign(certified: bool) -> Markup:

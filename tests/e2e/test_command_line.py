@@ -113,6 +113,7 @@ def test_mindspore_that_cannot_be_imported(tandem, tmp_path: Path) -> None:
         (["--set", "source=abc"], 2, "not a vertex id"),
         (["--set", "source=123456789012345"], 3, "nearest"),
         (["--set", "ranks=0"], 2, "at least 1"),
+        (["--set", "ranks=2", "--set", "engine=level", "--set", "bfs.strategy=push"], 2, "there is only auto"),
         (["--config", "configs/clusterr.yaml"], 2, "did you mean configs/cluster.yaml?"),
         (["--set", "graph.path=no/such/file"], 3, "no/such/file"),
         (["--set", "source=!!binary xx"], 2, "source"),

@@ -56,7 +56,9 @@ def start(jobs: Jobs, hosts: Hosts, told_by: str = "hosts", **settings: Any) -> 
     path = jobs.out.parent / "job.yaml"
     path.write_text(json.dumps(config | {"cluster": cluster} | settings))  # JSON is YAML
     command = [sys.executable, "run.py", "run", "--config", str(path), "--output", str(jobs.out)]
-    return jobs.start_command(hosts.at(hosts.names[0], command))
+    scratch = jobs.out.parent / "tmp"  # a killed daemon leaves its folder behind
+    scratch.mkdir(exist_ok=True)
+    return jobs.start_command(hosts.at(hosts.names[0], command), {"TMPDIR": str(scratch)})
 
 
 def summary_of(jobs: Jobs) -> dict[str, Any]:

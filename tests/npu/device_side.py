@@ -20,23 +20,104 @@ def prepare(folder: str) -> None:
     choose_device("cpu")
 
 
-_programs: dict[bool, object] = {}
+_programs: dict[tuple[bool, int | None], object] = {}
+_devices: dict[tuple[bool, int], object] = {}
 
 
-def program(compiled: bool):  # type: ignore[no-untyped-def]
+def program(compiled: bool, budget: int | None = None):  # type: ignore[no-untyped-def]
     """One program per form for the whole process, so that every test also follows on another one's core."""
     from npu_engine.program import CoreProgram
 
-    if compiled not in _programs:
-        _programs[compiled] = CoreProgram(compiled=compiled)
-    return _programs[compiled]
+    if (compiled, budget) not in _programs:
+        _programs[compiled, budget] = CoreProgram(compiled=compiled, memory_budget=budget)
+    return _programs[compiled, budget]
 
 
-def answer(compiled: bool, edges: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, int]:
-    core = program(compiled)
+def answer(
+    compiled: bool, edges: np.ndarray, pairs: np.ndarray, budget: int | None = None
+) -> tuple[np.ndarray, int, bool]:
+    """The values, the iterations, and whether the core was worked on in pieces."""
+    core = program(compiled, budget)
     core.load(edges)
     found = core.run(pairs)
-    return found.pairs, found.iterations
+    return found.pairs, found.iterations, core.in_pieces
+
+
+def batch_answer(compiled: bool, edges: np.ndarray, rows: np.ndarray, budget: int | None = None) -> np.ndarray:
+    core = program(compiled, budget)
+    core.load(edges)
+    return core.run_batch(rows)
+
+
+def batch_refusal(edges: np.ndarray, rows: np.ndarray) -> str:
+    from npu_engine.program import ProgramError
+
+    try:
+        batch_answer(False, edges, rows)
+    except ProgramError as error:
+        return str(error)
+    return ""
+
+
+def table_names() -> list[str]:
+    from npu_engine.programs.table import PROGRAMS
+
+    return list(PROGRAMS)
+
+
+def table_answer(
+    name: str, compiled: bool, budget: int, size: int, ends: np.ndarray, weight: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A program of the table: the batch, and its rows as vectors, one after another."""
+    from npu_engine.programs.table import PROGRAMS, CoreEdges, Device, vector
+
+    if (compiled, budget) not in _devices:
+        _devices[compiled, budget] = Device(compiled=compiled, budget=budget)
+    placed = PROGRAMS[name].place(CoreEdges(size, ends, weight.astype(np.float32)), _devices[compiled, budget])
+    return placed.batch(rows), np.array([vector(placed, row) for row in rows])
+
+
+def tiles(
+    budget: int, padded: bool, size: int, ends: np.ndarray, active: np.ndarray, wanted: np.ndarray, rows: int
+) -> tuple[list[tuple[int, int]], int]:
+    """The edges that the tiles hold together, and the most bytes that any of them takes with its vectors."""
+    from npu_engine.programs.compaction import CompactedCore, largest_side
+    from npu_engine.programs.cores import CoreEdges
+
+    found: list[tuple[int, int]] = []
+    most = 0
+    for tile in CompactedCore(CoreEdges(size, ends), largest_side(budget), padded=padded).tiles(active, wanted, rows):
+        matrix = tile.matrix.asnumpy()
+        target, source = np.nonzero(matrix)
+        found += zip(tile.sources[source].tolist(), tile.targets[target].tolist(), strict=True)
+        most = max(most, 4 * (matrix.size + rows * sum(matrix.shape)))
+    return found, most
+
+
+def index_answer(
+    compiled: bool, edges: np.ndarray, rows: np.ndarray, pairs: np.ndarray, budget: int | None = None
+) -> tuple[np.ndarray, np.ndarray, int | None, np.ndarray, np.ndarray, int]:
+    """Vertices, distances, diameter; rows closed by the index; pairs closed by the program afterwards, iterations."""
+    from npu_engine.index import all_pairs
+
+    core = program(compiled, budget)
+    core.load(edges)
+    index = all_pairs(core)
+    after = core.run(pairs)
+    return index.vertices, index.distance, index.diameter, index.close(rows), after.pairs, after.iterations
+
+
+def index_refusal(edges: np.ndarray) -> str:
+    from npu_engine.index import all_pairs
+    from npu_engine.program import ProgramError
+
+    core = program(False)
+    core.load(edges)
+    try:
+        all_pairs(core)
+    except ProgramError as error:
+        return str(error)
+    return ""
 
 
 def refusal(compiled: bool, edges: np.ndarray, pairs: np.ndarray) -> str:
@@ -50,11 +131,11 @@ def refusal(compiled: bool, edges: np.ndarray, pairs: np.ndarray) -> str:
     return ""
 
 
-def interruption(compiled: bool, edges: np.ndarray, pairs: np.ndarray, looks: int) -> int:
+def interruption(compiled: bool, edges: np.ndarray, pairs: np.ndarray, looks: int, budget: int | None = None) -> int:
     """How often ``keep_going`` was asked when it says no at the given look."""
     from npu_engine.program import Interrupted
 
-    core = program(compiled)
+    core = program(compiled, budget)
     core.load(edges)
     asked = 0
 

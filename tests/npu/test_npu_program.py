@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.npu import device_side
-from tests.npu.twin import as_pairs, min_plus
+from tests.npu.twin import as_pairs, close_row, min_plus
 
 FORMS = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 Compute = Callable[..., tuple[np.ndarray, int]]
@@ -20,7 +21,7 @@ Compute = Callable[..., tuple[np.ndarray, int]]
 @pytest.fixture
 def compute(device_process: ProcessPoolExecutor) -> Compute:
     def call(compiled: bool, edges: object, pairs: object) -> tuple[np.ndarray, int]:
-        return device_process.submit(device_side.answer, compiled, table(edges), table(pairs)).result(60)
+        return device_process.submit(device_side.answer, compiled, table(edges), table(pairs)).result(60)[:2]
 
     return call
 
@@ -77,6 +78,41 @@ def test_random_cores_equal_the_twin(compute: Compute, compiled: bool, vertices:
 
 
 @FORMS
+def test_given_values_need_not_be_a_frontier(compute: Compute, compiled: bool) -> None:
+    """On a path and across it: late starts, starts that are overtaken, gaps between levels."""
+    draw = np.random.default_rng(4)
+    edges = np.concatenate((path(300), draw.integers(0, 300, (60, 2))))
+    for spread in (1, 40, 10_000):
+        pairs = np.column_stack((draw.integers(0, 300, 80), draw.integers(0, spread, 80)))
+        found, _ = compute(compiled, edges, pairs)
+        assert np.array_equal(found, as_pairs(min_plus(edges, pairs)))
+
+
+@FORMS
+def test_a_real_core_equals_the_twin(compute: Compute, compiled: bool, shared_data: Path) -> None:
+    votes = np.loadtxt(shared_data / "wiki-Vote" / "wiki-Vote.txt", np.int64)
+    degree = np.bincount(votes.ravel())
+    core = np.sort(np.argsort(-degree, kind="stable")[:700])
+    edges = votes[np.isin(votes, core).all(axis=1)]
+    draw = np.random.default_rng(7)
+    for count in (1, 30):
+        pairs = np.column_stack((draw.choice(core, count, replace=False), draw.integers(1, 4, count)))
+        found, _ = compute(compiled, edges, pairs)
+        assert np.array_equal(found, as_pairs(min_plus(edges, pairs)))
+
+
+def test_one_edge_that_goes_one_way_is_noticed(compute: Compute) -> None:
+    """A core that is symmetric but for it, and large enough to be looked at in blocks."""
+    even = np.arange(0, 600, 2)
+    pairs_of_two = np.concatenate((np.column_stack((even, even + 1)), np.column_stack((even + 1, even))))
+    for one_way in ([599, 0], [0, 599]):
+        edges = np.concatenate((pairs_of_two, [one_way]))
+        for start in (0, 599):
+            found, _ = compute(False, edges, [[start, 0]])
+            assert np.array_equal(found, as_pairs(min_plus(edges, table([[start, 0]]))))
+
+
+@FORMS
 def test_a_new_core_of_the_same_size_replaces_the_old_one(compute: Compute, compiled: bool) -> None:
     ring = np.column_stack((np.arange(300), (np.arange(300) + 1) % 300))
     star = np.column_stack((np.zeros(299, np.int64), np.arange(1, 300)))
@@ -114,7 +150,7 @@ def test_corner_cases(compute: Compute, compiled: bool, edges: object, pairs: ob
 @FORMS
 @pytest.mark.parametrize(
     ("pairs", "iterations"),
-    [([[0, 0]], 1), ([[vertex, 4] for vertex in range(9)], 0), ([[1, 0]], 1), ([[1, 0], [0, 1]], 1)],
+    [([[0, 0]], 1), ([[vertex, 4] for vertex in range(9)], 0), ([[1, 0]], 1), ([[1, 0], [0, 1]], 2)],
     ids=["from the centre", "all equal", "from a leaf", "centre and a leaf"],
 )
 def test_no_iteration_only_confirms(compute: Compute, compiled: bool, pairs: object, iterations: int) -> None:
@@ -135,7 +171,7 @@ def test_weights_are_exact_up_to_the_limit(compute: Compute) -> None:
         (np.array([[0, 1, -1]]), [[0, 0]], "weight -1 is negative"),
         ([[0, -5]], [[0, 0]], "vertex id -5 is negative"),
         (np.zeros((2, 4)), [[0, 0]], "2 or 3 columns"),
-        (path(32_770), [[0, 0]], "a core of 32770 vertices is over the largest"),
+        (path(2**20 + 1), [[0, 0]], "a core of 1048577 vertices is over the largest"),
     ],
     ids=["span", "heavy", "negative weight", "negative id", "columns", "size"],
 )
@@ -152,3 +188,56 @@ def test_a_refused_core_leaves_the_program_usable(refusal: Callable[..., str], c
 def test_an_iteration_can_be_interrupted(device_process: ProcessPoolExecutor, compiled: bool) -> None:
     asked = device_process.submit(device_side.interruption, compiled, path(200), table([[0, 0]]), 3).result(60)
     assert asked == 3
+
+
+@pytest.mark.parametrize("weight", [1, 2], ids=["hops", "weighted"])
+def test_a_level_in_pieces_can_be_interrupted(device_process: ProcessPoolExecutor, weight: int) -> None:
+    """One iteration reaches all vertices from the first half of them: tiles of up to 8 sources, so at least 4."""
+    everyone = np.array([[u, v, weight] for u in range(60) for v in range(60)])
+    start = table([[vertex, 0] for vertex in range(30)])
+    asked = device_process.submit(device_side.interruption, False, everyone, start, 3, 12 * 8 * 8).result(60)
+    assert asked == 3
+
+
+# ------------------------------------------------------------------------------------------------ batches
+
+
+def random_rows(draw: np.random.Generator, rows: int, k: int) -> np.ndarray:
+    """Rows of values from different ranges, many vertices without one; one row has none at all."""
+    values = draw.integers(0, 6, (rows, k)) + draw.choice([0, 3, 1000, 2**31 - 400], (rows, 1))
+    values[draw.random((rows, k)) < 0.9] = -1
+    values[rows // 2] = -1
+    return values.astype(np.int32)
+
+
+@FORMS
+@pytest.mark.parametrize("k", [2, 150, 300])
+def test_a_batch_equals_its_rows(device_process: ProcessPoolExecutor, compiled: bool, k: int) -> None:
+    draw = np.random.default_rng(k)
+    edges = draw.integers(0, k - k // 10, (2 * k, 2))  # the last vertices have no edge
+    edges[0] = (0, 1)
+    rows = random_rows(draw, 11, k)
+    found = device_process.submit(device_side.batch_answer, compiled, edges, rows).result(60)
+    assert found.dtype == np.int32
+    unit = np.ones(len(edges), np.int64)
+    for row, start in zip(found, rows, strict=True):
+        assert np.array_equal(row, close_row(edges, unit, start))
+
+
+@FORMS
+def test_a_batch_of_nothing(device_process: ProcessPoolExecutor, compiled: bool) -> None:
+    def call(edges: list[list[int]], rows: np.ndarray) -> np.ndarray:
+        return device_process.submit(device_side.batch_answer, compiled, table(edges), rows).result(60)
+
+    assert call([[0, 1]], np.empty((0, 2), np.int32)).shape == (0, 2)
+    assert call([], np.array([[3, -1]], np.int32)).tolist() == [[3, -1]]
+
+
+def test_a_batch_that_cannot_be_exact_is_refused(device_process: ProcessPoolExecutor) -> None:
+    def call(rows: list[list[int]]) -> str:
+        return device_process.submit(device_side.batch_refusal, table([[0, 2]]), np.array(rows, np.int32)).result(60)
+
+    assert "unknown vertex 2: the values are of the vertices 0 to 1" in call([[0, 0]])
+    assert "values span 8388609" in call([[0, 0, 0], [0, 0, 2**23 + 1]])
+    assert "2147483648 does not fit into int32" in call([[0, 0, 0], [2**31 - 1, -1, -1]])
+    assert not call([[0, 0, 0], [2**23 + 1, 0, 2**23 + 1]])

@@ -319,6 +319,7 @@ def test_help_needs_no_mindspore(start: Start, without_mindspore: dict[str, str]
     [
         (["--device", "gpu"], "invalid choice: 'gpu'"),
         (["--threads", "0"], "must be a whole number from 1 on, not '0'"),
+        (["--memory-budget", "1MiB"], "must be a whole number from 4096 on, not '1MiB'"),
         (["--poll-interval", "soon"], "must be a number above 0 and up to 60, not 'soon'"),
     ],
 )

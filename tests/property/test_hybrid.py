@@ -186,7 +186,7 @@ def test_values_that_come_between_leaps() -> None:
 @pytest.mark.parametrize("spread", [1, -1])
 @pytest.mark.parametrize("seed", range(6))
 def test_values_that_come_between_pulls_and_quanta(seed: int, spread: int) -> None:
-    """Two dense clusters and a ladder between them: pulls, lists of mixed distances and pulls over the rest take turns."""
+    """Two dense clusters, a ladder between them: pulls, lists of mixed distances and pulls over the rest take turns."""
     rng = np.random.default_rng(seed)
     near, ladder, far = 300, 200, 2000
     rungs = np.arange(near, near + ladder)

@@ -275,7 +275,7 @@ def test_naming_ranks() -> None:
 
 @pytest.mark.parametrize(
     ("engine", "ranks", "policy"),
-    [("async", 4, "oec"), ("async", 64, "oec"), ("level", 4, "iec"), ("level", 16, "2d"), ("level", 17, "iec")],
+    [("async", 4, "iec"), ("async", 64, "iec"), ("level", 4, "iec"), ("level", 16, "2d"), ("level", 17, "iec")],
 )
 def test_automatic_policy(engine: str, ranks: int, policy: str) -> None:
     assert choose_policy("auto", engine, ranks) == policy

@@ -434,7 +434,9 @@ RECORD_KEYS = (
     "adopted",
     "revoked",
 )
-SUMMARY_KEYS = ("certified", "graph", "core", "npu", "seconds", "runs", "sources", "verdict", "reached", "teps")
+SUMMARY_KEYS = (
+    "certified", "graph", "core", "npu", "seconds", "runs", "sources", "verdict", "predicted", "reached", "teps",
+)  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None)
@@ -443,7 +445,7 @@ def test_any_summary_and_trace_give_a_page(data: st.DataObject) -> None:
     summary, trace = job(sources=2, steps=3, rounds=1)
     for key in data.draw(st.lists(st.sampled_from(SUMMARY_KEYS), max_size=4)):
         summary[key] = data.draw(junk)
-    for inner in ("graph", "npu", "seconds", "verdict"):
+    for inner in ("graph", "npu", "seconds", "verdict", "predicted"):
         if isinstance(summary.get(inner), dict) and summary[inner]:
             summary[inner][data.draw(st.sampled_from(sorted(map(str, summary[inner]))))] = data.draw(junk)
     for _ in range(data.draw(st.integers(0, 6))):

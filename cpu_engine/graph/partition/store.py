@@ -173,11 +173,18 @@ def _is_consistent(part: Part, links: Links) -> bool:
         (part.out_offsets, size + 1),
         (part.in_offsets, size + 1),
     )
-    return all(array.size == wanted for array, wanted in lengths) and bool(
+    if not all(array.size == wanted for array, wanted in lengths):
+        return False
+    indices = (part.out_targets, part.in_sources, links.masters)
+    if not all(int(array.min()) >= 0 and int(array.max()) < size for array in indices if array.size):
+        return False  # kernels trust them
+    return bool(
         part.mirror_bounds[0] == part.masters
         and part.mirror_bounds[-1] == size
         and part.out_offsets[-1] == part.out_targets.size == part.in_offsets[-1] == part.in_sources.size
         and links.bounds[-1] == links.masters.size == links.roles.size
+        and np.all(np.diff(part.out_offsets) >= 0)
+        and np.all(np.diff(part.in_offsets) >= 0)
     )
 
 

@@ -1,0 +1,468 @@
+"""What the planner predicts and chooses, what mode auto makes of it, and that nobody waits in vain."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import repeat
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.generators import grid, kronecker
+from cpu_engine.graph.graph import Graph
+from hybrid import plan as plan_module
+from hybrid.calibration import CpuRates
+from hybrid.cli import main
+from hybrid.config import load_config
+from hybrid.core_statistics import CoreStatistics, SearchFacts, core_statistics, measure_search
+from hybrid.device_model import DeviceModel, ExchangeCosts, FileCosts
+from hybrid.job import run_job
+from hybrid.no_regret import REGRET_S, REGRET_SHARE, STRIKES, NoRegretPartner, Patience, patience_for
+from hybrid.plan import make_plan
+from hybrid.planner import (
+    MARGIN_S,
+    MARGIN_SHARE,
+    Circumstances,
+    Prediction,
+    best_of,
+    candidate_sizes,
+    choose,
+    predict,
+    rule_out,
+)  # fmt: skip
+from hybrid.prediction import Surroundings, search_count, surroundings, typical_root
+from hybrid.profiles import PROFILES, fixed_delay
+from hybrid.record import _judge_prediction
+from hybrid.report.headline import draw_prediction
+from hybrid.trace import Trace
+from hybrid.traverse import traverse_alone, traverse_together
+from hybrid.warmup import make_engine
+from tests.partners import ScriptedPartner
+
+ORACLE = fixed_delay("oracle", 0.0)
+RATES = CpuRates(threads=2, push_edges_per_s=1e8, pull_edges_per_s=4e8, level_s=1e-6, searches=())
+AROUND = Circumstances("binary")
+
+
+def device(compute_s: float = 1e-3, exchange_s: float = 1e-3, memory: int = 1 << 40) -> DeviceModel:
+    """A measured one whose every product takes as long, beside files that take as long."""
+    files = FileCosts(exchange_s, 0.0)
+    return DeviceModel(
+        "stand-in", "measured", compute_s, math.inf, math.inf, memory, exchange=ExchangeCosts(files, files)
+    )
+
+
+def statistics(seconds: float = 1.0, edges: int = 1_000_000, batch: int = 1) -> CoreStatistics:
+    """A thousand vertices, each with a thousand edges, of which a search looks at all: half of it in [0, 500)."""
+    n = 1000
+    inside = np.arange(n + 1, dtype=np.int64) * n
+    degree = np.full(n, 1000, np.int64)
+    search = SearchFacts(seconds, 5, edges, 1000.0, np.full(n + 1, 2), batch)
+    return CoreStatistics(n, n * n, inside, inside, degree, degree, search)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return build_graph(kronecker(10, 8, 1), directed=False)
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+def test_sizes_double_up_to_the_bound() -> None:
+    assert candidate_sizes(statistics(), ORACLE) == [64, 128, 256, 512, 1000]
+    assert candidate_sizes(statistics(), ORACLE, most=64) == [64]
+    assert candidate_sizes(statistics(), ORACLE, most=0) == []
+    assert all(
+        device(memory=4 * 300 * 300).fits(k) for k in candidate_sizes(statistics(), device(memory=4 * 300 * 300))
+    )
+
+
+def test_half_the_edges_are_half_the_time() -> None:
+    row = predict(statistics(), ORACLE, None, AROUND, [500]).candidates[0]
+    assert row.saved_s == pytest.approx(0.5)
+    assert row.part == pytest.approx(0.5)
+    assert row.share_s == pytest.approx(0.5 + row.merge_s)
+    assert row.race_s == pytest.approx(0.5 + row.merge_s)
+
+
+def test_early_exits_leave_little_to_save() -> None:
+    plain = statistics()
+    assert plain.search is not None
+    hasty = replace(plain, search=replace(plain.search, edges=1000, looks=1.0))
+    row = predict(hasty, ORACLE, None, AROUND, [10]).candidates[0]
+    assert row.inside == 10_000
+    assert row.saved_s == pytest.approx(10 / 1000)  # one look per core vertex, not each edge inside
+
+
+def test_a_disturbed_search_does_not_make_edges_dear() -> None:
+    row = predict(statistics(seconds=100.0), ORACLE, RATES, AROUND, [500]).candidates[0]
+    assert row.saved_s == pytest.approx(500_000 / 1e8)
+
+
+def test_rounds_are_waited_for_in_share_only() -> None:
+    slow = device(compute_s=10.0)
+    row = predict(statistics(), slow, None, AROUND, [500]).candidates[0]
+    assert row.round_s == pytest.approx(1e-3 + 3 * 10.0)  # two hops and one that finds nothing new
+    assert row.share_s == pytest.approx(0.5 + row.round_s + row.merge_s)
+    assert row.race_s == pytest.approx(1.0 + 0.5e-3 + row.merge_s)
+
+
+def test_a_worker_on_the_same_cores_takes_from_both() -> None:
+    mild, busy = (predict(statistics(), device(), None, Circumstances("binary", taken), [500]) for taken in (0.0, 0.5))
+    assert busy.candidates[0].share_s > mild.candidates[0].share_s
+    assert busy.candidates[0].race_s > mild.candidates[0].race_s
+
+
+def test_a_sweep_overlaps_its_rounds() -> None:
+    bare = replace(statistics(), search=None)
+    found = predict(bare, device(compute_s=1e-6, exchange_s=0.0), RATES, AROUND, [500], "pagerank")
+    assert found.cpu_only_s == pytest.approx(20 * 1_000_000 / 4e8)
+    assert found.mode == "share"
+    assert found.gain == pytest.approx(2.0, rel=0.01)
+
+
+def test_what_is_missing_is_said() -> None:
+    bare = replace(statistics(), search=None)
+    with pytest.raises(ValueError, match=r"statistics\.search"):
+        predict(bare, ORACLE, RATES, AROUND, [10])
+    with pytest.raises(ValueError, match="rates"):
+        predict(bare, ORACLE, None, AROUND, [10], "pagerank")
+
+
+# ----------------------------------------------------------------------------------------------- the choice
+
+
+def chosen(*, share_s: float, race_s: float = math.inf, cpu_only_s: float = 1.0) -> tuple[Any, str, str]:
+    row = predict(statistics(), ORACLE, None, AROUND, [500]).candidates[0]
+    return choose([replace(row, share_s=share_s, race_s=race_s)], cpu_only_s)
+
+
+def test_only_a_gain_above_the_margin_is_taken() -> None:
+    inside, outside = 1 - MARGIN_SHARE + 1e-6, 1 - MARGIN_SHARE - 1e-6
+    assert chosen(share_s=inside)[1] == "off"
+    assert "within the margin" in chosen(share_s=inside)[2]
+    assert chosen(share_s=outside)[1] == "share"
+    assert chosen(share_s=1.5)[2].endswith("no gain")
+    assert chosen(share_s=2.0, race_s=outside)[1] == "race"
+    assert chosen(share_s=0.0, cpu_only_s=MARGIN_S)[1] == "off"  # half of nothing is nothing
+    assert choose([], 1.0)[1] == "off"
+
+
+def test_the_best_core_is_chosen() -> None:
+    found = predict(statistics(), ORACLE, None, AROUND, [64, 500, 128])
+    assert (found.mode, found.k) == ("share", 500)
+    assert found.hybrid_s == found.candidates[1].share_s
+    assert found.seconds == found.hybrid_s
+    assert found.gain == pytest.approx(1 / found.seconds)
+    off = found.without("never mind")
+    assert (off.mode, off.k, off.seconds, off.gain) == ("off", 0, 1.0, 1.0)
+
+
+def test_the_batch_with_the_least_per_search() -> None:
+    single = predict(statistics(seconds=1.0), device(compute_s=9.0), None, AROUND, [500])
+    many = predict(statistics(seconds=2.0, batch=64), device(compute_s=9.0), None, AROUND, [500])
+    assert best_of([single, many]) is many
+
+
+def test_ruling_out_never_contradicts_the_table() -> None:
+    """What is ruled out without a search has no gain with one, however that search goes."""
+    for compute_s in (1e-7, 1e-5, 1e-3, 0.1):
+        slow = device(compute_s=compute_s, exchange_s=compute_s)
+        sizes = candidate_sizes(statistics(), slow)
+        if rule_out(statistics(), slow, RATES, AROUND, sizes):
+            for seconds in (1e-3, 1.0, 100.0):
+                assert predict(statistics(seconds), slow, RATES, AROUND, sizes).mode == "off"
+    assert rule_out(statistics(), device(compute_s=1.0), RATES, AROUND, [500])
+    assert not rule_out(statistics(), ORACLE, RATES, AROUND, [500])
+    assert rule_out(statistics(), ORACLE, RATES, AROUND, [])
+
+
+def test_no_shipped_profile_is_taken_for_one_search(graph: Graph) -> None:
+    engine = make_engine("level", plan_module.CoreSplit(graph))
+    measured = core_statistics(graph, 512, measure_search(graph, engine, typical_root(graph), 512))
+    for profile in PROFILES.values():
+        quick = replace(measured, search=replace(measured.search, seconds=200e-6))  # type: ignore[type-var]
+        assert predict(quick, profile, None, Circumstances("text"), candidate_sizes(quick, profile)).mode == "off"
+
+
+# --------------------------------------------------------------------------------------------- mode auto
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, graph: Graph, here: Surroundings, *changes: str) -> plan_module.Plan:
+    monkeypatch.setattr(plan_module, "surroundings", lambda config: here)
+    return make_plan(graph, load_config(None, ["npu.mode=auto", *changes]))
+
+
+def test_without_figures_auto_says_so(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "ascend_devices", list)
+    off = make_plan(graph, load_config(None, ["npu.mode=auto"]))
+    assert (off.mode, off.core_size, off.predicted) == ("off", 0, None)
+    assert "not calibrated" in off.mode_reason
+    monkeypatch.setattr(plan_module, "ascend_devices", lambda: ["davinci0"])
+    race = make_plan(graph, load_config(None, ["npu.mode=auto"]))
+    assert race.mode == "race"
+    assert race.core_size > 0
+    assert "not calibrated" in race.mode_reason
+
+
+def test_auto_rules_a_slow_device_out_without_a_search(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", lambda *_: pytest.fail("nothing needs to be searched"))
+    plan = planned(monkeypatch, graph, Surroundings(device(compute_s=1.0), RATES, AROUND))
+    assert plan.mode == "off"
+    assert "no core can pay" in plan.mode_reason
+    assert plan.predicted is not None
+    assert plan.predicted["mode"] == "off"
+
+
+def search_of(seconds: float, graph: Graph) -> Any:
+    return lambda *_: SearchFacts(seconds, 5, graph.m, 1e9, np.full(2000, 2))
+
+
+def test_auto_takes_a_device_that_pays(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
+    fast = Surroundings(device(compute_s=1e-3), None, AROUND)
+    plan = planned(monkeypatch, graph, fast)
+    assert plan.mode == "share"
+    assert plan.core_edges == int(core_statistics(graph).inside[plan.core_size])
+    assert plan.threshold == graph.degree()[plan.core_size - 1]
+    assert plan.patience == patience_for(plan.predicted["round_s"], 8 * 10.0)  # type: ignore[index]
+    assert plan.predicted is not None
+    assert plan.predicted["gain"] > 1.1
+    fixed = planned(monkeypatch, graph, fast, "core.size=100")
+    assert (fixed.mode, fixed.core_size) == ("share", 100)
+    assert planned(monkeypatch, graph, fast, "core.size=0").mode == "off"
+    bounded = planned(monkeypatch, graph, fast, f"core.max_bytes={4 * 70 * 70}")
+    assert bounded.core_size <= 70
+
+
+def test_a_job_shorter_than_a_workers_start_goes_without(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", search_of(0.2, graph))
+    fast = Surroundings(device(compute_s=1e-6, exchange_s=1e-6), None, AROUND)
+    short = planned(monkeypatch, graph, fast, "source=random:3")
+    assert short.mode == "off"
+    assert "before a worker is ready" in short.mode_reason
+    assert planned(monkeypatch, graph, fast, "source=random:100").mode == "share"
+    assert planned(monkeypatch, graph, fast, "source=random:3", "npu.worker=external").mode == "share"
+    assert planned(monkeypatch, graph, replace(fast, simulated=True), "source=random:3").mode == "share"
+
+
+def test_a_configured_mode_is_predicted_too(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "surroundings", lambda config: Surroundings(device(), RATES, AROUND))
+    monkeypatch.setattr(plan_module, "typical_search", search_of(1.0, graph))
+    plan = make_plan(graph, load_config(None, ["npu.mode=race", "core.size=100"]))
+    assert plan.mode == "race"
+    assert plan.predicted is not None
+    assert (plan.predicted["mode"], plan.predicted["k"], plan.predicted["reason"]) == ("race", 100, "as configured")
+    silent = make_plan(graph, load_config(None, ["npu.mode=race", "core.size=100", "compare.enabled=false"]))
+    assert silent.predicted is None
+
+
+def test_surroundings_of_a_simulated_device() -> None:
+    here = surroundings(load_config(None, ["npu.device=simulated:910b2:direct"]))
+    assert here.device is not None
+    assert (here.device.name, here.device.kind, here.around.format, here.simulated) == (
+        "910b2",
+        "model",
+        "direct",
+        True,
+    )
+    assert surroundings(load_config(None)).device is None  # the tests' machine is not calibrated
+
+
+@pytest.mark.parametrize(("source", "searches"), [("7", 1), ("random:5", 5), ("random:9999", 1000), ("[1, 2, 3]", 3)])
+def test_searches_of_a_job(source: str, searches: int) -> None:
+    assert search_count(load_config(None, [f"source={source}"]), statistics()) == searches
+
+
+def test_a_typical_search_reaches_the_hub() -> None:
+    directed = build_graph(kronecker(8, 4, 2), directed=True)
+    root = typical_root(directed)
+    assert 0 in directed.out_targets[directed.out_offsets[root] : directed.out_offsets[root + 1]]
+
+
+# --------------------------------------------------------------------------------------------- no regret
+
+
+@pytest.mark.parametrize("engine_name", ["level", "async"])
+def test_a_hanging_worker_is_left_after_patience(graph: Graph, engine_name: str) -> None:
+    k = 64
+    engine = make_engine(engine_name, plan_module.CoreSplit(graph, k))
+    hanging = ScriptedPartner(lambda values: values, repeat(10**9))
+    guard = NoRegretPartner(hanging, Patience(wait_s=1e-3))
+    alone = make_engine(engine_name, plan_module.CoreSplit(graph))
+    expected = traverse_alone(alone, 5).level.copy()
+    for search in range(1, STRIKES + 1):
+        assert guard.ready
+        found = traverse_together(engine, 5, "share", guard, Trace())
+        assert found.level.tolist() == expected.tolist()
+        assert "mode auto waits" in found.npu.outcome
+        assert hanging.abandoned == search
+    assert not guard.ready  # three strikes
+    assert hanging.usable  # its owner may think otherwise
+
+
+def test_nobody_waits_for_the_rehearsal() -> None:
+    slow = ScriptedPartner(lambda values: values, iter([3, 1]))
+    guard = NoRegretPartner(slow, Patience(wait_s=0.0))  # the rehearsal has all the time it needs
+    guard.rehearse(4)
+    assert [guard.ready, guard.ready, guard.ready] == [False, False, True]
+    assert not guard.busy
+    guard.begin()
+    guard.submit(np.zeros(4, np.int32))
+    answer = guard.poll()
+    assert answer is not None
+    assert guard.usable
+
+
+def test_a_worker_that_dies_in_the_rehearsal_is_named() -> None:
+    dying = ScriptedPartner(lambda values: values, repeat(10**9), lifetime=1)
+    guard = NoRegretPartner(dying, Patience(wait_s=1.0))
+    guard.rehearse(4)
+    assert not guard.ready
+    assert not guard.ready
+    assert guard.failure == "died"
+
+
+@pytest.mark.parametrize("round_s", [0.0, 1e-6, 1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("cpu_only_s", [0.0, 1e-3, 1.0, 100.0])
+def test_patience_stays_within_what_may_be_lost(round_s: float, cpu_only_s: float) -> None:
+    patience = patience_for(round_s, cpu_only_s)
+    budget_s = REGRET_SHARE * cpu_only_s + REGRET_S
+    if patience is None:
+        assert round_s > budget_s / 2
+        return
+    assert patience.strikes >= 1
+    assert patience.strikes * patience.wait_s <= budget_s * (1 + 1e-9)
+    assert patience.wait_s >= round_s
+
+
+def test_rounds_that_cost_too_much_are_ended() -> None:
+    partner = ScriptedPartner(lambda values: values, repeat(1))
+    guard = NoRegretPartner(partner, Patience(own_s=0.0))
+    assert guard.ready
+    guard.submit(np.zeros(4, np.int32))
+    assert not guard.usable
+    assert "took the CPU more" in guard.failure
+
+
+def test_auto_declines_what_one_late_answer_would_spoil(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", search_of(0.1, graph))
+    slow = Surroundings(device(compute_s=0.01), None, AROUND, simulated=True)
+    plan = planned(monkeypatch, graph, slow, "source=random:1")
+    assert plan.mode == "off"
+    assert "does not come" in plan.mode_reason
+    assert planned(monkeypatch, graph, slow, "source=random:64").mode == "share"
+
+
+def test_a_lie_ends_it() -> None:
+    partner = ScriptedPartner(lambda values: values, repeat(1))
+    guard = NoRegretPartner(partner, Patience())
+    guard.distrust("liar")
+    assert (guard.usable, guard.ready, guard.failure) == (False, False, "liar")
+
+
+# ------------------------------------------------------------------------------------ judged afterwards
+
+
+def judged(plan: Any, verdict: Any, seconds: list[float]) -> dict[str, Any] | None:
+    runs = [SimpleNamespace(source=SimpleNamespace(internal=1), seconds_traverse=one) for one in seconds]
+    isolated = SimpleNamespace(source=SimpleNamespace(internal=-1), seconds_traverse=99.0)
+    return _judge_prediction(SimpleNamespace(plan=plan, verdict=verdict, runs=[*runs, isolated]))  # type: ignore[arg-type]
+
+
+def test_predicted_beside_measured() -> None:
+    found: Prediction = predict(statistics(), ORACLE, None, AROUND, [500])
+    plan = SimpleNamespace(predicted=found.as_dict(), mode="share")
+    told = judged(plan, SimpleNamespace(cpu_only_seconds=2.5, hybrid_seconds=1.5), [1.0, 1.0])
+    assert told is not None
+    assert told["cpu_only_seconds"] == 2.0
+    assert told["hybrid_seconds"] == pytest.approx(2 * found.seconds)
+    assert (told["measured_cpu_only_seconds"], told["measured_hybrid_seconds"]) == (2.5, 1.5)
+    json.dumps(told)
+    off = judged(SimpleNamespace(predicted=found.without("so").as_dict(), mode="off"), None, [1.0, 0.5])
+    assert off is not None
+    assert (off["measured_cpu_only_seconds"], off["hybrid_seconds"]) == (1.5, None)
+    assert judged(SimpleNamespace(predicted=None, mode="off"), None, [1.0]) is None
+
+
+def test_the_report_tells_both() -> None:
+    told = draw_prediction(
+        {"cpu_only_seconds": 0.002, "measured_cpu_only_seconds": 0.004, "hybrid_seconds": 0.001, "mode": "share",
+         "measured_hybrid_seconds": 0.001, "device": "<910>", "kind": "model", "reason": "because"}
+    )  # fmt: skip
+    assert "CPU-only 2.00 ms, measured 4.00 ms (2.00 times as long)" in str(told).replace("\N{NO-BREAK SPACE}", " ")
+    assert "a model, not measured" in str(told)
+    assert "<910>" not in str(told)
+    assert "Because." in str(told)
+    assert "The planner: Device x" in str(draw_prediction({"reason": "no core", "device": "x"}))
+    assert not str(draw_prediction({}))
+
+
+@pytest.mark.parametrize("engine_name", ["level", "async"])
+def test_a_job_in_mode_auto(engine_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [
+        "npu.mode=auto", "npu.device=simulated:oracle", f"engine={engine_name}", "graph.generator.scale=9",
+        "source=random:3",
+    ]  # fmt: skip
+    quick, wishful = (SearchFacts(seconds, 5, 10_000, 1e9, np.full(2000, 2)) for seconds in (1e-5, 10.0))
+    monkeypatch.setattr(plan_module, "typical_search", lambda *_: quick)
+    honest = run_job(load_config(None, [*keys, f"output={tmp_path / 'off'}"])).summary
+    assert honest["npu"]["mode"] == "off"  # microseconds: nothing to gain
+    assert honest["predicted"]["measured_cpu_only_seconds"] == honest["seconds"]["traverse"]
+    assert honest["verdict"] is None
+    monkeypatch.setattr(plan_module, "typical_search", lambda *_: wishful)
+    told = run_job(load_config(None, [*keys, f"output={tmp_path / 'share'}", "compare.repeats=1"])).summary
+    assert (told["npu"]["mode"], told["certified"]) == ("share", True)
+    assert told["npu"]["rounds_merged"] >= 3
+    assert told["predicted"]["measured_hybrid_seconds"] == told["verdict"]["hybrid_seconds"]
+    assert "Predicted CPU-only" in (tmp_path / "share" / "report.html").read_text()
+    assert [run["reached"] for run in told["runs"]] == [run["reached"] for run in honest["runs"]]
+
+
+# ------------------------------------------------------------------------------------------- the command
+
+
+def test_plan_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--scale", "8", "--device", "910b2", "--batch", "1", "64"]) == 0
+    text = capsys.readouterr().out
+    assert "910b2 (a model, not measured)" in text
+    assert text.count("choice: ") == 2
+    assert "at once takes least per search" in text
+    assert main(["plan", "--kind", "grid", "--rows", "5", "--cols", "6", "--device", "oracle", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["predictions"][0]
+    assert told["candidates"][-1]["inside"] == 2 * (5 * 5 + 4 * 6)
+    assert told["device"] == "oracle"
+
+
+def test_plan_without_a_calibration_shows_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--scale", "7"]) == 0
+    said = capsys.readouterr()
+    assert "not calibrated" in said.err
+    assert "ascend-910 (a model, not measured)" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--device", "abacus"], "no such profile"),
+        (["--batch", "0"], "not a number of searches"),
+        (["some.el", "--scale", "7"], "leave out one of them"),
+        (["--scale", "7", "--device", "910c", "--algorithm", "pagerank"], "run.py calibrate"),
+    ],
+)
+def test_mistakes(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *words]) != 0
+    assert told in capsys.readouterr().err
+
+
+def test_a_grid_has_no_core_worth_a_round() -> None:
+    flat = build_graph(grid(40, 40), directed=False)
+    found = core_statistics(flat)
+    assert rule_out(found, device(compute_s=1e-4), RATES, AROUND, candidate_sizes(found, device()))
