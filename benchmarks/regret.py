@@ -20,7 +20,7 @@ from benchmarks.workload import set_threads
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.config import load_config
-from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, patience_for
+from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, patience_for, waiting_budget
 from hybrid.opening import Opened, open_graph
 from hybrid.plan import Plan, make_plan
 from hybrid.schema import Config
@@ -145,8 +145,7 @@ def run(way: str, graph: Graph, config: Config, sources: list[Source], alone_s: 
 
 def misled_patience(alone_s: float) -> Any:
     """What auto would allow a device of which it expects the slowest round that may be waited for at all."""
-    slowest_s = (REGRET_SHARE * alone_s + REGRET_S) / 2
-    patience = patience_for(slowest_s, alone_s)
+    patience = patience_for(waiting_budget(alone_s) / 2, alone_s)
     assert patience is not None
     return patience
 

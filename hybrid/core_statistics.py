@@ -64,11 +64,13 @@ class CoreStatistics:
         return min(float(self.inside[k]), float(np.minimum(self.in_degree[:k], looks).sum()))
 
 
-def core_statistics(graph: Graph, limit: int | None = None, search: SearchFacts | None = None) -> CoreStatistics:
+def core_statistics(
+    graph: Graph, limit: int | None = None, search: SearchFacts | None = None, few_rows: int = FEW_ROWS
+) -> CoreStatistics:
     """Count for every core of up to ``limit`` vertices (default: all), in one pass over their rows."""
     size = graph.n if limit is None else min(limit, graph.n)
     larger, smaller = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    count = count_few_core_ends_step if size <= FEW_ROWS else count_core_ends_step
+    count = count_few_core_ends_step if size <= few_rows else count_core_ends_step
     count(graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources, larger, smaller)
     in_degree = np.diff(graph.in_offsets[: size + 1])
     degree = in_degree + np.diff(graph.out_offsets[: size + 1]) if graph.directed else in_degree

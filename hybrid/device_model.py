@@ -55,8 +55,8 @@ class ExchangeCosts:
         return (self.text if format == "text" else self.binary).seconds(values)
 
 
-# Of the machine Tandem was written on (2 cores, warm worker); used until `run.py calibrate` has measured this one.
-USUAL_EXCHANGE = ExchangeCosts(text=FileCosts(1.5e-3, 0.9e-6), binary=FileCosts(1.5e-3, 0.3e-6))
+# What `run.py calibrate` found on a machine of 2 busy cores, rounded; used until it has measured this one.
+USUAL_EXCHANGE = ExchangeCosts(text=FileCosts(2e-3, 0.7e-6), binary=FileCosts(2e-3, 0.2e-6))
 
 
 @dataclass(frozen=True)

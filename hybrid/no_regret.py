@@ -3,7 +3,7 @@
 The worker first answers a rehearsal, in which it starts, loads the core and compiles; until then searches go without
 it. An answer that takes longer than it was predicted to is not waited for: the search takes the core back, and after
 a few of those no round is sent any more. Invariant: all that a job loses by waiting for answers that do not come stays
-within REGRET_SHARE of its CPU-only time and REGRET_S, whatever the worker does; and nobody waits for its start.
+within WAITING of REGRET_SHARE of its CPU-only time and REGRET_S, whatever the worker does; nobody waits for its start.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from hybrid.traverse import Answer, Partner
 
 REGRET_SHARE, REGRET_S = 0.05, 2e-3  # what mode auto may lose against the CPU alone
+WAITING = 1 / 4  # of that; deciding and taking the core back need the rest
 STRIKES = 3
 _SPARE = 1.2  # an answer is waited for at least so many times as long as predicted, or not at all
 _NAP_S = 100e-6
@@ -31,12 +32,17 @@ class Patience:
     own_s: float = math.inf
 
 
+def waiting_budget(cpu_only_s: float) -> float:
+    """How long a job of ``cpu_only_s`` may wait in vain, in all."""
+    return WAITING * (REGRET_SHARE * cpu_only_s + REGRET_S)
+
+
 def patience_for(round_s: float, cpu_only_s: float) -> Patience | None:
     """For a job of ``cpu_only_s`` in all; None if a single late answer could cost more than a job may lose."""
-    budget_s = REGRET_SHARE * cpu_only_s + REGRET_S
+    budget_s = waiting_budget(cpu_only_s)
     if budget_s < _SPARE * round_s:
         return None
-    wait_s = min(2 * round_s + REGRET_S / STRIKES, budget_s)
+    wait_s = min(2 * round_s + budget_s / STRIKES, budget_s)
     return Patience(wait_s, max(1, min(STRIKES, int(budget_s / wait_s))))
 
 

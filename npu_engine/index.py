@@ -7,6 +7,7 @@ an index is exact or not made; a core with a distance above 254 is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ class CoreIndex:
     vertices: IntArray
     distance: npt.NDArray[np.uint8]
 
-    @property
+    @cached_property
     def diameter(self) -> int | None:
         """The largest distance; None when some vertex does not reach some other one."""
         largest = int(self.distance.max(initial=0))

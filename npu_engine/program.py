@@ -39,6 +39,7 @@ __all__ = ["Answer", "CoreProgram", "IntArray", "Interrupted", "ProgramError"]
 
 LARGEST_CORE = 1 << 20  # vertices; more is no core any more
 LARGEST_VALUE = 2**31 - 1
+WARM_SIZE = 256
 PLENTY_BYTES = 1 << 40  # where the free memory is not told
 
 
@@ -80,14 +81,18 @@ class CoreProgram:
 
     def warm_up(self, vertices: int = 1) -> None:
         """Load (and compile, for cores of that many vertices) what the first round will need."""
-        size = max(2, vertices)
-        line = np.column_stack((np.arange(size - 1), np.arange(1, size)))
+        self._require_size(vertices)
+        compiled = self._device.compiled
+        # Step by step, size does not matter: what costs is the first call of an operation.
+        size = max(2, vertices if compiled else min(vertices, WARM_SIZE))
         star = np.column_stack((np.zeros(size - 1, np.int64), np.arange(1, size)))
         values = np.full((1, size), UNREACHED, np.int32)
         values[0, 0] = 0
-        self._require_size(size)
-        for ends in (np.concatenate((star, star[:, ::-1])), star, line[:3]):
-            UnitMinPlus(CoreEdges(size, ends), self._device).close(values, lambda: True)
+        for ends in (np.concatenate((star, star[:, ::-1])), star):
+            core = UnitMinPlus(CoreEdges(size, ends), self._device)
+            core.close(values, lambda: True)
+            if not compiled:  # there, every number of rows is another graph to compile
+                core.close(np.repeat(values, 2, axis=0), lambda: True)
 
     def load(self, edges: IntArray) -> None:
         """Make ``edges`` (int64[e, 2]: src dst, or [e, 3] with a weight) the resident core; any ids >= 0 will do."""
@@ -145,7 +150,7 @@ class CoreProgram:
             return found
         for first in range(0, len(values), self.rows_at_once):
             block = found[first : first + self.rows_at_once]
-            rows, base = relative(block[:, self._ids])
+            rows, base = relative(np.take(block, self._ids, axis=1))
             closed, _ = self.close(rows, keep_going)
             values_now = absolute(closed, base)
             if int(values_now.max(initial=0)) > LARGEST_VALUE:

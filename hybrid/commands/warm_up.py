@@ -31,6 +31,7 @@ def execute(options: argparse.Namespace) -> int:
         ("level engine", lambda: warm_up("level")),
         *((" ".join((how[0], "engine on ranks,", *how[1:])), partial(search_in_loopback, *how)) for how in _ON_RANKS),
         ("many sources at once", warm_up_many),
+        ("statistics of cores", _count),
     ]
     began = time.perf_counter()
     for name, compile_them in phases:
@@ -48,6 +49,16 @@ def _build() -> None:
     for edges in (kronecker(6, 4), uniform(6, 4), grid(4, 4)):
         build_graph(edges, directed=None)
         build_graph(edges, directed=True)
+
+
+def _count() -> None:
+    from cpu_engine.graph.build import build_graph
+    from cpu_engine.graph.generators import grid
+    from hybrid.core_statistics import core_statistics
+
+    graph = build_graph(grid(4, 4), directed=False)
+    for few_rows in (0, graph.n):
+        core_statistics(graph, few_rows=few_rows)
 
 
 def _read() -> None:

@@ -19,6 +19,8 @@ PHASES = {
     "broadcast": "broadcast: masters to mirrors",
     "fold": "fold: mirrors to masters",
     "spread": "spread: masters to mirrors",
+    "core": "core: masters to and from workers",
+    "parents": "parents: once, at the end",
 }
 ENCODINGS = {
     "whole": "whole array",
@@ -27,6 +29,7 @@ ENCODINGS = {
     "offsets16": "offsets, 16 bit",
     "offsets32": "offsets, 32 bit",
     "ids": "ids",
+    "values": "values",
     "nothing": "empty: nothing new",
 }
 KINDS = ("compute", "pack", "wait")
@@ -54,6 +57,7 @@ def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
         ("Messages", "messages", count),
         ("Rounds", "rounds", count),
         ("Relaxations", "relaxations", count),
+        ("Redundant", "redundant_relaxations", count),
     ]
     heads = ["Rank", *(["Machine"] if with_hosts else []), *(head for head, _, _ in figures), "Its time"]
     heads += [head for head, _, _ in sent]

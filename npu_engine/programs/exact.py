@@ -34,16 +34,15 @@ class Interrupted(Exception):
 
 def relative(values: npt.NDArray[np.integer]) -> tuple[Values, IntArray]:
     """Rows of values (``NO_VALUE``: none) counted from the smallest of each row (``UNREACHED``: none), and those."""
-    rows = values.astype(np.int64)
-    given = rows >= 0
-    base = np.where(given, rows, np.iinfo(np.int64).max).min(axis=1, initial=np.iinfo(np.int64).max)
+    given = values >= 0
+    largest = np.iinfo(values.dtype).max
+    base = values.min(axis=1, initial=largest, where=given)
     base[~given.any(axis=1)] = 0
-    rows -= base[:, None]
-    span = int(rows[given].max(initial=0))
+    above = values - base[:, None]
+    span = int(above.max(initial=0, where=given))
     if span > EXACT_SPAN:
         raise ProgramError(f"values span {span}, more than the {EXACT_SPAN} that float32 holds exactly")
-    rows[~given] = UNREACHED
-    return rows.astype(np.int32), base
+    return np.where(given, above, UNREACHED).astype(np.int32, copy=False), base.astype(np.int64)
 
 
 def absolute(rows: Values, base: IntArray) -> IntArray:

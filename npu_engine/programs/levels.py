@@ -34,7 +34,7 @@ def close_by_levels(core: Core, values: Values, keep_going: KeepGoing) -> tuple[
             return values, steps
         part, at = values[going], level[going, None]
         reached = reach(core, part == at, (part > at + 1).any(axis=0), keep_going)
-        np.minimum(part, at + 1, out=part, where=reached)
+        part = np.where(reached, np.minimum(part, at + 1), part)
         values[going] = part
         level[going] = np.where(part > at, part, UNREACHED).min(axis=1)
         steps += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,6 @@ from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
-from hybrid import core_statistics as module
 from hybrid.core_statistics import core_spread, core_statistics, looks_per_vertex
 from hybrid.plan import count_core_edges
 
@@ -47,8 +44,7 @@ def test_every_core_at_once(
 ) -> None:
     src, dst = (np.array(column, np.int64) for column in zip(*chosen, strict=True))
     graph = build_graph(EdgeList(src, dst), directed=directed, self_loops=self_loops, duplicates=duplicates)
-    with mock.patch.object(module, "FEW_ROWS", few):  # by all threads, and by one
-        found = core_statistics(graph)
+    found = core_statistics(graph, few_rows=few)  # by all threads, and by one
     arcs = arcs_of(graph)
     assert found.inside.tolist() == [sum(u < k and v < k for u, v in arcs) for k in range(graph.n + 1)]
     assert found.touching.tolist() == [sum(u < k or v < k for u, v in arcs) for k in range(graph.n + 1)]
