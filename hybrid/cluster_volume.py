@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cpu_engine.algorithms.ranks_level import PLACES_SHARE
+from cpu_engine.comm.encoding import places_are_shorter
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition.layout import layout_terms, make_layout
 from cpu_engine.graph.partition.prediction import Prediction
@@ -219,7 +219,8 @@ def _per_round(told: _Told, rounds: int, parts: int) -> np.ndarray:
 
 def _as_bits(told: _Told, lists: np.ndarray, listed: np.ndarray) -> np.ndarray:
     """Which messages are bits: those of a part that found many, against the length of the agreed list."""
-    bits: np.ndarray = listed[told.round, told.sender] * PLACES_SHARE >= lists[told.receiver, told.sender]
+    found, length = listed[told.round, told.sender], lists[told.receiver, told.sender]
+    bits: np.ndarray = np.logical_not(places_are_shorter(found, length))
     return bits
 
 

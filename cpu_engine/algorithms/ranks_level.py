@@ -20,7 +20,7 @@ import numpy as np
 from cpu_engine.algorithms.expand_auto import AutoExpander
 from cpu_engine.algorithms.ranks_split import PartSplit, local_id
 from cpu_engine.algorithms.ranks_statistics import RankStatistics
-from cpu_engine.comm.encoding import Encoding, choose_encoding
+from cpu_engine.comm.encoding import places_are_shorter
 from cpu_engine.comm.requests import AllReduce, Exchange
 from cpu_engine.comm.substrate import DISTANCE_PUSHED, needs
 from cpu_engine.kernels.level_bits import (
@@ -34,7 +34,6 @@ from cpu_engine.kernels.level_bits import (
 )
 
 FOLD, SPREAD = 1, 2  # tags
-_LISTED = (Encoding.OFFSETS16, Encoding.OFFSETS32)
 _ANY = np.empty(0, np.int32)
 _NOTHING = np.empty(0, np.uint8)
 
@@ -53,7 +52,7 @@ class FoundList:
         """Which of these are at ``reach``, and how many; ``found`` lists all that are, if they are listed."""
         if self.count == 0 or (found is not None and found.size == 0):
             return _NOTHING, 0
-        if found is not None and choose_encoding(found.size, self.count, 0) in _LISTED:
+        if found is not None and places_are_shorter(found.size, self.count):
             message = np.empty(HEADER + 4 * found.size, np.uint8)
             size = list_places_step(found, found.size, self.index, self.first, self.count, message)
             return (message[: HEADER + 4 * size], size) if size else (_NOTHING, 0)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,11 @@ def choose_encoding(count: int, total: int, value_bytes: int, *, memoised: bool 
     offsets = Encoding.OFFSETS16 if total <= _SHORT_OFFSETS else Encoding.OFFSETS32
     bitset_bytes = encoded_bytes(Encoding.BITSET, count, total, value_bytes)
     return Encoding.BITSET if bitset_bytes <= encoded_bytes(offsets, count, total, value_bytes) else offsets
+
+
+def places_are_shorter(count: Any, total: Any) -> Any:
+    """For a message of bits without values, which has no other form: 32 bits per place against one per entry."""
+    return 32 * count < total
 
 
 def value_bytes_for(lowest: int, highest: int) -> int:
