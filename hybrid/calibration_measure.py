@@ -91,13 +91,14 @@ def measure_device(config: Config) -> DeviceRates:
     command += ["--parent", str(os.getpid())]
     root = str(Path(exchange.__file__).resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_DEVICE_TIMEOUT_S, env=environment, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise EnvironmentProblem(f"the worker did not measure within {_DEVICE_TIMEOUT_S} s", fix=_FIX) from None
+    with tempfile.TemporaryDirectory(prefix="tandem-calibrate-") as scratch:  # a killed worker leaves its own in it
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": scratch}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_DEVICE_TIMEOUT_S, env=environment, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise EnvironmentProblem(f"the worker did not measure within {_DEVICE_TIMEOUT_S} s", fix=_FIX) from None
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
         told = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

@@ -19,7 +19,7 @@ from cpu_engine.kernels.core_statistics import count_core_ends_step, count_few_c
 from hybrid.traverse import traverse_alone
 
 T = TypeVar("T")
-FEWEST_RUNS, MOST_RUNS, SHORT_S = 2, 8, 0.1
+FEWEST_RUNS, MOST_RUNS, SHORT_S = 2, 8, 0.3
 FEW_ROWS = 1 << 16  # counted by one thread in a few milliseconds, without waking the others
 
 
@@ -71,7 +71,8 @@ def core_statistics(
     size = graph.n if limit is None else min(limit, graph.n)
     larger, smaller = np.zeros(size, np.int64), np.zeros(size, np.int64)
     count = count_few_core_ends_step if size <= few_rows else count_core_ends_step
-    count(graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources, larger, smaller)
+    back = (graph.in_offsets, graph.in_sources) if graph.directed else (graph.in_offsets[:0], graph.in_sources[:0])
+    count(graph.out_offsets, graph.out_targets, *back, larger, smaller)
     in_degree = np.diff(graph.in_offsets[: size + 1])
     degree = in_degree + np.diff(graph.out_offsets[: size + 1]) if graph.directed else in_degree
     return CoreStatistics(graph.n, graph.m, _sums(larger), _sums(smaller), degree, in_degree, search)

@@ -30,8 +30,10 @@ MARGIN_SHARE = 0.10  # the predicted gain must be above this part of the CPU-onl
 MARGIN_S = 0.2e-3  # ... and above this: what a launch of threads may cost more or less
 ROUNDS = 1  # of a search: measured 1.0 to 1.2 on Kronecker graphs, both engines
 OWN_PART = 0.5  # of an exchange: the CPU writes values and reads the answer, the worker does the rest
-PARENT_S = 3e-9  # per vertex of the graph: parents are looked for again after a merge (measured: 0.5 ms for 174,104)
-MERGE_S = 60e-9  # per core vertex: compared and merged at every level (measured: 0.5 ms for 8,192)
+# What merging costs, measured with the oracle on Kronecker graphs of scale 16 to 20, two threads:
+HANDLE_S = 0.2e-3  # per search: rounds handed over and taken in
+PARENT_S = 0.75e-9  # per vertex of the graph: parents are looked for again after a merge
+MERGE_S = 70e-9  # per core vertex: compared and merged at every level
 BATCH_MERGE_S = 2e-9  # per value of a batch or sweep: one pass over memory (assumed)
 SMALLEST_CORE = 64
 SWEEPS = 20  # of an iteration over all edges, such as PageRank
@@ -120,7 +122,7 @@ class _Work:
     sweeps: int  # each has a round of its own
     overlaps: bool  # the CPU has other edges to look at while a round is out
     edges_per_s: float  # at least; infinite where that is not known
-    merge_s: tuple[float, float]  # per vertex of the graph, per vertex of the core
+    merge_s: tuple[float, float, float]  # in any case, per vertex of the graph, per vertex of the core and sweep
     basis: str
 
 
@@ -208,7 +210,7 @@ def best_of(predictions: Sequence[Prediction]) -> Prediction:
 def _search_work(search: SearchFacts, rates: CpuRates | None) -> _Work:
     what = "one search" if search.batch == 1 else f"{search.batch} searches at once"
     rate = float("inf") if rates is None or search.batch > 1 else _slowest(rates)
-    merge_s = (PARENT_S, MERGE_S) if search.batch == 1 else (0.0, BATCH_MERGE_S * search.batch)
+    merge_s = (HANDLE_S, PARENT_S, MERGE_S) if search.batch == 1 else (HANDLE_S, 0.0, BATCH_MERGE_S * search.batch)
     basis = f"measured: {what} on the CPU alone"
     return _Work(search.seconds, search.edges, search.looks, ROUNDS, False, rate, merge_s, basis)
 
@@ -216,7 +218,7 @@ def _search_work(search: SearchFacts, rates: CpuRates | None) -> _Work:
 def _sweep_work(statistics: CoreStatistics, rates: CpuRates) -> _Work:
     edges, rate = float(SWEEPS * statistics.m), rates.pull_edges_per_s
     basis = f"calculated: {SWEEPS} sweeps over all edges at the calibrated rate"
-    return _Work(edges / rate, edges, float("inf"), SWEEPS, True, rate, (0.0, BATCH_MERGE_S), basis)
+    return _Work(edges / rate, edges, float("inf"), SWEEPS, True, rate, (SWEEPS * HANDLE_S, 0.0, BATCH_MERGE_S), basis)
 
 
 def _slowest(rates: CpuRates) -> float:
@@ -234,7 +236,8 @@ def _candidate(
     rest_s = work.seconds - saved_s
     iterations = 1 if work.overlaps else _iterations(statistics.search, k)
     round_s = device.round_s(k, batch, iterations, around.format)
-    merge_s = work.merge_s[0] * statistics.n + sweeps * work.merge_s[1] * k
+    always_s, vertex_s, value_s = work.merge_s
+    merge_s = always_s + vertex_s * statistics.n + sweeps * value_s * k
     waited_s = sweeps * round_s
     share_s = (max(rest_s, waited_s) if work.overlaps else rest_s + waited_s) + merge_s
     own_s = 0.0 if device.delay_s is not None else OWN_PART * device.exchange.seconds(around.format, k * batch)

@@ -129,12 +129,13 @@ def test_larger_graphs_on_up_to_six_parts(name, policy, engine, sync):
             check(graph, engines, root)
 
 
-@pytest.mark.parametrize("file", ["wiki-Vote/wiki-Vote.txt", "luxembourg_osm/luxembourg_osm.mtx.gz"])
-def test_real_graphs_on_parts(file, shared_data):
+@pytest.mark.parametrize("parts", range(1, 7))
+def test_real_graphs_on_parts(parts, shared_data):
+    file = "wiki-Vote/wiki-Vote.txt" if parts != 4 else "luxembourg_osm/luxembourg_osm.mtx.gz"
     graph = build_graph(read_graph(shared_data / file), directed=None)
     expected = {}
     for policy, (engine, sync) in itertools.product(POLICIES, ENGINES):
-        engines = [RankEngine(part, engine=engine, sync=sync) for part in partition_graph(graph, policy, 4)]
+        engines = [RankEngine(part, engine=engine, sync=sync) for part in partition_graph(graph, policy, parts)]
         for root in (0, graph.n - 1):
             level, parent = joined(engines, run_loopback([one.search(root) for one in engines]), graph.n)
             assert certify(graph, level, parent, root).holds

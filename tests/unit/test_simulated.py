@@ -28,6 +28,7 @@ from hybrid.config import load_config
 from hybrid.device_model import DeviceModel
 from hybrid.errors import ConfigError
 from hybrid.job import run_job
+from hybrid.no_regret import Patience
 from hybrid.plan import Plan
 from hybrid.profiles import PROFILES, fixed_delay
 from hybrid.ranks_gather import Seat
@@ -306,7 +307,7 @@ def test_mode_auto_may_use_it_and_says_so(job: Callable, monkeypatch: pytest.Mon
     from hybrid import job as job_module
 
     def share_at_once(graph: Graph, config: Config) -> Plan:
-        return Plan(CoreSplit(graph, 64), 0, 0, "the test's", "share", "auto: the test says so", None, 1.0)
+        return Plan(CoreSplit(graph, 64), 0, 0, "the test's", "share", "auto: the test says so", patience=Patience())
 
     monkeypatch.setattr(job_module, "make_plan", share_at_once)
     summary, _, _ = job("npu.mode=auto", "npu.device=simulated:oracle", "engine=level")
@@ -329,4 +330,4 @@ def test_ranks_that_mpirun_started_are_refused_too() -> None:
     config = load_config(None, ["npu.device=simulated:910b4"])
     seat = Seat(0, 2, ("here", "here"))
     with pytest.raises(ConfigError, match="ranks=1"):
-        RankNpu(seat, config, Trace(), None, Announcer(False))
+        RankNpu(seat, config, ("share", "as configured"), Trace(), None, Announcer(False))

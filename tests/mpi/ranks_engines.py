@@ -1,0 +1,53 @@
+"""What every rank of test_engines runs: all policies and engines on the stored graph that is named, proved by rank 0."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from cpu_engine.algorithms.certificate import certify
+from cpu_engine.algorithms.ranks_engine import RankEngine
+from cpu_engine.comm.mpi import MpiTransport
+from cpu_engine.comm.requests import Driver
+from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.partition import POLICIES, make_layout
+from cpu_engine.graph.store import open_store
+from hybrid.ranks_gather import Seat, gather
+from hybrid.ranks_open import build_part
+
+ENGINES = (("async", "basp"), ("async", "bsp"), ("level", "bsp"))
+
+
+def searched(seat: Seat, graph: Graph, policy: str, engine: str, sync: str) -> Driver[int]:
+    """How many searches were proved."""
+    part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
+    searcher = RankEngine(part, engine=engine, sync=sync)
+    last_owned = np.flatnonzero(part.layout.owner_of == part.layout.owner_of.max())
+    proved = 0
+    for root in (0, int(last_owned[-1])):
+        outcome = yield from searcher.search(root)
+        mine = np.stack([part.internal_of[: part.masters], outcome.levels, outcome.parents]).astype(np.int32)
+        gathered = yield from gather(seat, mine.reshape(-1).view(np.uint8))
+        if gathered is not None:
+            ids, levels, parents = np.concatenate([one.view(np.int32).reshape(3, -1) for one in gathered], axis=1)
+            order = np.argsort(ids)
+            assert np.array_equal(ids[order], np.arange(graph.n)), (policy, engine, sync)
+            level, parent = np.ascontiguousarray(levels[order]), np.ascontiguousarray(parents[order])
+            assert certify(graph, level, parent, root).holds, (policy, engine, sync, root)
+            proved += 1
+    return proved
+
+
+if __name__ == "__main__":
+    transport = MpiTransport()
+    whole = open_store(Path(sys.argv[1]))
+    place = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    total = sum(
+        transport.run(searched(place, whole, policy, *engine))
+        for policy, engine in itertools.product(POLICIES, ENGINES)
+    )
+    if transport.rank == 0:
+        print(f"{total} searches proved")
