@@ -99,10 +99,10 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--roots", type=_positive, default=16, help="searches of a job (default %(default)s)")
     parser.add_argument("--engine", choices=("async", "level"), default="async", help="(default %(default)s)")
     parser.add_argument("--device", default="auto", help="npu.device of the jobs (default: what this machine has)")
-    parser.add_argument("--rounds", type=_positive, default=9, help="jobs of each kind (default %(default)s)")
+    parser.add_argument("--rounds", type=_positive, default=15, help="jobs of each kind (default %(default)s)")
     parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
     parser.add_argument(
-        "--pause", type=float, default=0.03, metavar="S", help="rest between jobs (default %(default)s s)"
+        "--pause", type=float, default=0.005, metavar="S", help="rest before each search (default %(default)s s)"
     )
 
 

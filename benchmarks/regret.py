@@ -1,8 +1,8 @@
 """``bench regret``: does ``npu.mode: auto`` ever lose against the CPU alone?
 
-Whole jobs, in turns: mode off, mode auto, and mode auto as if the planner had been misled into ``share`` beside a
-worker that never answers. What counts is the time from the opened graph to the last result: deciding, and each search
-as its fastest of all rounds. The bar: auto takes at most 5 % longer than off, plus 2 ms.
+Whole jobs, side by side, search by search in turns: mode off, mode auto, and mode auto as if the planner had been
+misled into ``share`` beside a worker that never answers. What counts is the time from the opened graph to the last
+result: deciding, and each search as its fastest of all rounds. The bar: at most 5 % longer than off, plus 2 ms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.workload import set_threads
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.config import load_config
-from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, patience_for, waiting_budget
+from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, Patience, patience_for, waiting_budget
 from hybrid.opening import Opened, open_graph
 from hybrid.plan import Plan, make_plan
 from hybrid.schema import Config
@@ -31,6 +31,7 @@ from hybrid.traverse import Answer, traverse_alone, traverse_together
 from hybrid.warmup import make_engine, warm_up
 
 OFF, AUTO, SILENT = "off", "auto", "auto, misled, silent worker"
+WAYS = (OFF, AUTO, SILENT)
 _MISLED_CORE = 1024
 
 
@@ -92,58 +93,70 @@ def configs(options: argparse.Namespace) -> list[Config]:
 
 
 def measure(opened: Opened, config: Config, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """All ways on one graph, in turns; the way that begins changes from round to round."""
-    ways = [OFF, AUTO, SILENT]
-    spent: dict[str, list[list[float]]] = {way: [] for way in ways}  # by round: deciding, then each search
-    sources = [one for one in resolve_sources(opened.graph, config) if one.internal >= 0]
-    alone_s = sum(
-        run(OFF, opened.graph, config, sources, 0.0)[0][1:]
-    )  # warms the caches, and tells how patient one may be
-    reason = ""
+    """All ways on one graph, search by search in turns; who begins changes from turn to turn."""
+    graph = opened.graph
+    sources = [one for one in resolve_sources(graph, config) if one.internal >= 0]
+    lanes = [Lane(way, graph, config) for way in WAYS]
+    rounds: list[list[list[float]]] = []  # by round and way: deciding, then each search
     with progress(f"measuring {opened.name}", "round") as bar:
-        for number in range(options.rounds):
-            bar(number, options.rounds)
-            for place in range(len(ways)):
-                way = ways[(number + place) % len(ways)]
+        for number in range(options.rounds + 1):  # the first one warms up, and tells how patient one may be
+            bar(number, options.rounds + 1)
+            alone_s = sum(np.min(rounds, axis=0)[0][1:]) if rounds else 0.0
+            times = [[lane.decide(alone_s)] for lane in lanes]
+            for turn, source in enumerate(sources):
                 time.sleep(options.pause)
-                times, plan = run(way, opened.graph, config, sources, alone_s)
-                spent[way].append(times)
-                alone_s = min(alone_s, sum(times[1:])) if way == OFF else alone_s
-                reason = f"{plan.mode}: {plan.mode_reason}" if way == AUTO else reason
-    best = {way: float(np.min(times, axis=0).sum()) for way, times in spent.items()}
+                for place in range(len(lanes)):
+                    at = (number + turn + place) % len(lanes)
+                    times[at].append(lanes[at].search(source))
+            rounds.append(times)
+    best = np.min(rounds[1:], axis=0)
+    total = best.sum(axis=1)
     return [
         {
-            "graph": opened.name, "way": way, "best_seconds": best[way], "ratio": best[way] / best[OFF],
-            "plan_seconds": min(times[0] for times in spent[way]), "seconds": spent[way],
-            "within": within_bar(best[way], best[OFF]), "choice": reason if way == AUTO else "",
+            "graph": opened.name, "way": lane.way, "best_seconds": float(total[at]),
+            "ratio": float(total[at] / total[0]), "plan_seconds": float(best[at][0]),
+            "seconds": [times[at] for times in rounds[1:]],
+            "within": within_bar(float(total[at]), float(total[0])),
+            "choice": f"{lane.plan.mode}: {lane.plan.mode_reason}" if lane.way == AUTO else "",
         }
-        for way in ways
+        for at, lane in enumerate(lanes)
     ]  # fmt: skip
 
 
-def run(way: str, graph: Graph, config: Config, sources: list[Source], alone_s: float) -> tuple[list[float], Plan]:
-    """Seconds of deciding and of each search, and the decision."""
-    mode = OFF if way == OFF else AUTO
-    began = time.perf_counter()
-    plan = make_plan(graph, dataclasses.replace(config, npu=dataclasses.replace(config.npu, mode=mode)))
-    times = [time.perf_counter() - began]
-    guard = None
-    split = plan.split
-    if way == SILENT or plan.mode != OFF:  # no device answers here: a planner that takes one was misled as well
-        guard = NoRegretPartner(SilentPartner(), misled_patience(alone_s))
-        split = CoreSplit(graph, min(_MISLED_CORE, graph.n))
-    engine = make_engine(config.engine, split, config.bfs.strategy)
-    for source in sources:
+class Lane:
+    """One way to run the job: it decides anew in every round, and keeps its engine."""
+
+    def __init__(self, way: str, graph: Graph, config: Config) -> None:
+        self.way, self._graph = way, graph
+        mode = OFF if way == OFF else AUTO
+        self._config = dataclasses.replace(config, npu=dataclasses.replace(config.npu, mode=mode))
+        self.plan: Plan = make_plan(graph, self._config)
+        # No device answers here: a planner that takes one is misled, like the one that is made to.
+        self._misled = way == SILENT or self.plan.mode != OFF
+        split = CoreSplit(graph, min(_MISLED_CORE, graph.n)) if self._misled else self.plan.split
+        self._engine = make_engine(config.engine, split, config.bfs.strategy)
+        self._guard: NoRegretPartner | None = None
+
+    def decide(self, alone_s: float) -> float:
+        """Seconds that the decision takes."""
         began = time.perf_counter()
-        if guard is not None and guard.ready:
-            traverse_together(engine, source.internal, "share", guard, Trace())
+        make_plan(self._graph, self._config)
+        spent_s = time.perf_counter() - began
+        if self._misled:
+            self._guard = NoRegretPartner(SilentPartner(), misled_patience(alone_s))
+        return spent_s
+
+    def search(self, source: Source) -> float:
+        """Seconds of one search."""
+        began = time.perf_counter()
+        if self._guard is not None and self._guard.ready:
+            traverse_together(self._engine, source.internal, "share", self._guard, Trace())
         else:
-            traverse_alone(engine, source.internal, Trace())
-        times.append(time.perf_counter() - began)
-    return times, plan
+            traverse_alone(self._engine, source.internal, Trace())
+        return time.perf_counter() - began
 
 
-def misled_patience(alone_s: float) -> Any:
+def misled_patience(alone_s: float) -> Patience:
     """What auto would allow a device of which it expects the slowest round that may be waited for at all."""
     patience = patience_for(waiting_budget(alone_s) / 2, alone_s)
     assert patience is not None

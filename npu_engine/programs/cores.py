@@ -111,7 +111,7 @@ def fill(matrix: Matrix, rows: IntArray, columns: IntArray, weight: Matrix | Non
         matrix[rows, columns] = 1 if weight is None else weight
 
 
-def is_symmetric(matrix: Matrix, block: int = 512) -> bool:
+def is_symmetric(matrix: Matrix, block: int = 128) -> bool:
     """Block by block: a transposed read of the whole would miss the cache at every step."""
     starts = range(0, len(matrix), block)
     return all(

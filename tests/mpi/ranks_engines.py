@@ -1,4 +1,4 @@
-"""What every rank of test_engines runs: all policies and engines on the stored graph that is named, proved by rank 0."""
+"""What every rank of test_engines runs: all policies and engines on a stored graph, each search proved by rank 0."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -133,10 +134,20 @@ def refusal(compiled: bool, edges: np.ndarray, pairs: np.ndarray) -> str:
 
 def interruption(compiled: bool, edges: np.ndarray, pairs: np.ndarray, looks: int, budget: int | None = None) -> int:
     """How often ``keep_going`` was asked when it says no at the given look."""
-    from npu_engine.program import Interrupted
-
     core = program(compiled, budget)
     core.load(edges)
+    return _looks(lambda keep_going: core.run(pairs, keep_going), looks)
+
+
+def batch_interruption(compiled: bool, edges: np.ndarray, rows: np.ndarray, looks: int) -> int:
+    core = program(compiled)
+    core.load(edges)
+    return _looks(lambda keep_going: core.run_batch(rows, keep_going), looks)
+
+
+def _looks(work: Callable[[Callable[[], bool]], object], looks: int) -> int:
+    from npu_engine.program import Interrupted
+
     asked = 0
 
     def keep_going() -> bool:
@@ -145,7 +156,7 @@ def interruption(compiled: bool, edges: np.ndarray, pairs: np.ndarray, looks: in
         return asked < looks
 
     try:
-        core.run(pairs, keep_going)
+        work(keep_going)
     except Interrupted:
         return asked
     return -1

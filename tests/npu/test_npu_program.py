@@ -66,6 +66,17 @@ def test_small_rounds_equal_the_twin(compute: Compute, compiled: bool, round_: t
 
 
 @FORMS
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(round_=rounds())
+def test_small_rounds_in_smaller_pieces_equal_the_twin(
+    device_process: ProcessPoolExecutor, compiled: bool, round_: tuple[np.ndarray, np.ndarray]
+) -> None:
+    edges, pairs = round_
+    ask = device_process.submit(device_side.answer, compiled, edges, pairs, 12 * 3 * 3)
+    assert np.array_equal(ask.result(60)[0], as_pairs(min_plus(edges, pairs)))
+
+
+@FORMS
 @pytest.mark.parametrize("vertices", [1, 2, 255, 256, 257, 600])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_cores_equal_the_twin(compute: Compute, compiled: bool, vertices: int, seed: int) -> None:
@@ -222,6 +233,14 @@ def test_a_batch_equals_its_rows(device_process: ProcessPoolExecutor, compiled: 
     unit = np.ones(len(edges), np.int64)
     for row, start in zip(found, rows, strict=True):
         assert np.array_equal(row, close_row(edges, unit, start))
+
+
+@FORMS
+def test_a_batch_can_be_interrupted(device_process: ProcessPoolExecutor, compiled: bool) -> None:
+    rows = np.full((3, 200), -1, np.int32)
+    rows[:, 0] = 0
+    asked = device_process.submit(device_side.batch_interruption, compiled, path(200), rows, 3).result(60)
+    assert asked == 3
 
 
 @FORMS
