@@ -161,7 +161,8 @@ class LaunchOutput:
         if code < 0 or code > 128:
             number = -code if code < 0 else code - 128
             return EXIT_ENVIRONMENT, EnvironmentProblem(
-                f"the launcher ended by {_signal_name(number)}", fix="look at its lines above, then run again"
+                f"the launcher ended by {_signal_name(number)}, no result was written",
+                fix="find out who ended it (lack of memory: dmesg), then run again",
             )
         return EXIT_ENVIRONMENT, EnvironmentProblem(
             f"the launcher failed with exit code {code}" + ("" if self.met else " before the ranks had met"),
