@@ -96,10 +96,10 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
         "--scales", type=int, nargs="*", default=[14, 16, 18], help="of Kronecker and uniform graphs (default 14 16 18)"
     )
     parser.add_argument("--side", type=int, default=512, help="of the square grid; 0 = none (default %(default)s)")
-    parser.add_argument("--roots", type=_positive, default=16, help="searches of a job (default %(default)s)")
+    parser.add_argument("--roots", type=_positive, default=128, help="searches of a job (default %(default)s)")
     parser.add_argument("--engine", choices=("async", "level"), default="async", help="(default %(default)s)")
     parser.add_argument("--device", default="auto", help="npu.device of the jobs (default: what this machine has)")
-    parser.add_argument("--rounds", type=_positive, default=15, help="jobs of each kind (default %(default)s)")
+    parser.add_argument("--rounds", type=_positive, default=9, help="jobs of each kind (default %(default)s)")
     parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
     parser.add_argument(
         "--pause", type=float, default=0.005, metavar="S", help="rest before each search (default %(default)s s)"

@@ -20,7 +20,7 @@ from benchmarks.workload import set_threads
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.config import load_config
-from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, Patience, patience_for, waiting_budget
+from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, Patience, patience_for
 from hybrid.opening import Opened, open_graph
 from hybrid.plan import Plan, make_plan
 from hybrid.schema import Config
@@ -33,6 +33,7 @@ from hybrid.warmup import make_engine, warm_up
 OFF, AUTO, SILENT = "off", "auto", "auto, misled, silent worker"
 WAYS = (OFF, AUTO, SILENT)
 _MISLED_CORE = 1024
+_HALVINGS = 20
 
 
 class SilentPartner:
@@ -101,8 +102,8 @@ def measure(opened: Opened, config: Config, options: argparse.Namespace) -> list
     with progress(f"measuring {opened.name}", "round") as bar:
         for number in range(options.rounds + 1):  # the first one warms up, and tells how patient one may be
             bar(number, options.rounds + 1)
-            alone_s = sum(np.min(rounds, axis=0)[0][1:]) if rounds else 0.0
-            times = [[lane.decide(alone_s)] for lane in lanes]
+            search_s = float(np.mean(np.min(rounds, axis=0)[0][1:])) if rounds else 0.0
+            times = [[lane.decide(search_s, len(sources))] for lane in lanes]
             for turn, source in enumerate(sources):
                 time.sleep(options.pause)
                 for place in range(len(lanes)):
@@ -137,13 +138,13 @@ class Lane:
         self._engine = make_engine(config.engine, split, config.bfs.strategy)
         self._guard: NoRegretPartner | None = None
 
-    def decide(self, alone_s: float) -> float:
+    def decide(self, search_s: float, searches: int) -> float:
         """Seconds that the decision takes."""
         began = time.perf_counter()
         make_plan(self._graph, self._config)
         spent_s = time.perf_counter() - began
-        if self._misled:
-            self._guard = NoRegretPartner(SilentPartner(), misled_patience(alone_s))
+        patience = misled_patience(search_s, searches) if self._misled else None
+        self._guard = None if patience is None else NoRegretPartner(SilentPartner(), patience)
         return spent_s
 
     def search(self, source: Source) -> float:
@@ -156,11 +157,10 @@ class Lane:
         return time.perf_counter() - began
 
 
-def misled_patience(alone_s: float) -> Patience:
-    """What auto would allow a device of which it expects the slowest round that may be waited for at all."""
-    patience = patience_for(waiting_budget(alone_s) / 2, alone_s)
-    assert patience is not None
-    return patience
+def misled_patience(search_s: float, searches: int) -> Patience | None:
+    """What auto allows a device that it takes for fast enough to be waited for; None: it would not take any."""
+    rounds = (search_s / 2**halvings for halvings in range(_HALVINGS))
+    return next(filter(None, (patience_for(round_s, search_s, searches) for round_s in rounds)), None)
 
 
 def within_bar(auto_s: float, off_s: float) -> bool:

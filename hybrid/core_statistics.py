@@ -84,9 +84,9 @@ def _sums(histogram: np.ndarray) -> np.ndarray:
     return sums
 
 
-def measure_search(graph: Graph, engine: Traversal, root: int, limit: int) -> SearchFacts:
+def measure_search(graph: Graph, engine: Traversal, root: int, limit: int, most_runs: int = MOST_RUNS) -> SearchFacts:
     """Search from ``root`` on the CPU alone; the fastest of a few counts, as the first one warms the caches."""
-    found, best = _fastest(lambda: traverse_alone(engine, root))
+    found, best = _fastest(lambda: traverse_alone(engine, root), most_runs)
     return SearchFacts(
         best, found.steps, found.edges_looked_at, looks_per_vertex(graph.in_offsets, found.edges_looked_at),
         core_spread(found.level, limit),
@@ -105,10 +105,10 @@ def measure_batch(graph: Graph, roots: np.ndarray, limit: int) -> SearchFacts:
     return SearchFacts(best, found.levels_run, found.edges_looked_at, looks, spread, int(roots.size))
 
 
-def _fastest(run: Callable[[], T]) -> tuple[T, float]:
+def _fastest(run: Callable[[], T], most_runs: int = MOST_RUNS) -> tuple[T, float]:
     """What a run gives and the seconds of the fastest: two of them, and more while they are short."""
     times: list[float] = []
-    while len(times) < FEWEST_RUNS or (len(times) < MOST_RUNS and sum(times) < SHORT_S):
+    while len(times) < FEWEST_RUNS or (len(times) < min(MOST_RUNS, most_runs) and sum(times) < SHORT_S):
         began = time.perf_counter()
         found = run()
         times.append(time.perf_counter() - began)

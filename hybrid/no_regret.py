@@ -2,8 +2,8 @@
 
 The worker first answers a rehearsal, in which it starts, loads the core and compiles; until then searches go without
 it. An answer that takes longer than it was predicted to is not waited for: the search takes the core back, and after
-a few of those no round is sent any more. Invariant: all that a job loses by waiting for answers that do not come stays
-within WAITING of REGRET_SHARE of its CPU-only time and REGRET_S, whatever the worker does; nobody waits for its start.
+a few of those no round is sent any more. Invariant: what a job loses - deciding, measuring, waiting for answers that do
+not come, taking the core back - stays within REGRET_SHARE of its CPU-only time and REGRET_S, whatever the worker does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import numpy as np
 from hybrid.traverse import Answer, Partner
 
 REGRET_SHARE, REGRET_S = 0.05, 2e-3  # what mode auto may lose against the CPU alone
-WAITING = 1 / 4  # of that; deciding and taking the core back need the rest
+MEASURING = 0.5  # of the share: for measuring a search before deciding; waiting in vain has the other half
+DECIDE_S = 1.5e-3  # of REGRET_S: reading the calibration and counting the core's edges (1.3 ms measured)
+REDO = 2.0  # searches that taking the core back costs: the search begins again, with more to look at
 STRIKES = 3
 _SPARE = 1.2  # an answer is waited for at least so many times as long as predicted, or not at all
 _NAP_S = 100e-6
@@ -32,18 +34,19 @@ class Patience:
     own_s: float = math.inf
 
 
-def waiting_budget(cpu_only_s: float) -> float:
-    """How long a job of ``cpu_only_s`` may wait in vain, in all."""
-    return WAITING * (REGRET_SHARE * cpu_only_s + REGRET_S)
+def measuring_runs(searches: int) -> int:
+    """How many searches a job of so many may run beforehand, only to decide."""
+    return int(MEASURING * REGRET_SHARE * searches)
 
 
-def patience_for(round_s: float, cpu_only_s: float) -> Patience | None:
-    """For a job of ``cpu_only_s`` in all; None if a single late answer could cost more than a job may lose."""
-    budget_s = waiting_budget(cpu_only_s)
-    if budget_s < _SPARE * round_s:
-        return None
-    wait_s = min(2 * round_s + budget_s / STRIKES, budget_s)
-    return Patience(wait_s, max(1, min(STRIKES, int(budget_s / wait_s))))
+def patience_for(round_s: float, search_s: float, searches: int) -> Patience | None:
+    """For a job of so many searches; None if a single answer that does not come could cost more than a job may lose."""
+    budget_s = (1 - MEASURING) * REGRET_SHARE * search_s * searches + REGRET_S - DECIDE_S
+    for strikes in range(STRIKES, 0, -1):
+        wait_s = budget_s / strikes - REDO * search_s
+        if wait_s > 0 and wait_s >= _SPARE * round_s:
+            return Patience(min(wait_s, 2 * round_s + REGRET_S), strikes)
+    return None
 
 
 class NoRegretPartner:

@@ -15,8 +15,8 @@ import numpy as np
 
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.core_statistics import CoreStatistics, core_statistics
-from hybrid.no_regret import REGRET_S, Patience, patience_for
+from hybrid.core_statistics import FEWEST_RUNS, CoreStatistics, core_statistics
+from hybrid.no_regret import REGRET_S, Patience, measuring_runs, patience_for
 from hybrid.planner import Prediction, candidate_sizes, predict, rule_out
 from hybrid.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
 from hybrid.schema import Config, CoreConfig
@@ -99,24 +99,30 @@ def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, A
 def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Plan:
     """Mode auto where device and CPU are known: off unless the gain is above the planner's margin."""
     assert here.device is not None
-    chosen, rule = choose_core_size(graph.degree(), config.core)
+    # Only a threshold needs the degrees; for all others their number will do, and this has to be quick.
+    degree = graph.degree() if config.core.threshold is not None else np.empty(graph.n, np.int8)
+    chosen, rule = choose_core_size(degree, config.core)
     statistics = core_statistics(graph, chosen)
     sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
     ruled_out = "" if here.rates is None else rule_out(statistics, here.device, here.rates, here.around, sizes)
+    told = {"device": here.device.name, "kind": here.device.kind, "mode": "off"}
     if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
         reason = ruled_out or "the core is empty"
-        told = {"device": here.device.name, "kind": here.device.kind, "mode": "off", "reason": reason}
-        return _plan_off(graph, f"auto: {reason}", told)
-    statistics = replace(statistics, search=typical_search(graph, config, chosen))
-    found = predict(statistics, here.device, here.rates, here.around, sizes)
+        return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
     searches = search_count(config, statistics)
+    runs = measuring_runs(searches)
+    if runs < FEWEST_RUNS:
+        reason = f"a device may pay, but to measure a search first would cost too much of {searches} searches"
+        return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
+    statistics = replace(statistics, search=typical_search(graph, config, chosen, most_runs=runs))
+    found = predict(statistics, here.device, here.rates, here.around, sizes)
     if found.mode != "off" and config.npu.worker == "launch" and not here.simulated:
         whole_s = searches * found.cpu_only_s
         if whole_s < WORKER_START_S:
             found = found.without(
                 f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
             )
-    patience = patience_for(found.round_s or 0.0, searches * found.cpu_only_s)
+    patience = patience_for(found.round_s or 0.0, found.cpu_only_s, searches)
     if found.mode != "off" and patience is None:
         found = found.without("one answer that does not come would cost more than may be lost")
     predicted = _tell(found, config, statistics)

@@ -14,7 +14,7 @@ import numpy as np
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.calibration import CpuRates, device_model, load_calibration
-from hybrid.core_statistics import CoreStatistics, SearchFacts, measure_batch, measure_search
+from hybrid.core_statistics import MOST_RUNS, CoreStatistics, SearchFacts, measure_batch, measure_search
 from hybrid.device_model import DeviceModel
 from hybrid.planner import Circumstances
 from hybrid.profiles import Simulation, parse_device
@@ -50,13 +50,13 @@ def surroundings(config: Config, profile: Simulation | None = None) -> Surroundi
     return Surroundings(calibration.device_model(), rates, Circumstances(format, taken))
 
 
-def typical_search(graph: Graph, config: Config, limit: int, batch: int = 1) -> SearchFacts:
+def typical_search(graph: Graph, config: Config, limit: int, batch: int = 1, most_runs: int = MOST_RUNS) -> SearchFacts:
     """Measure a search on the CPU alone, by the configured engine; of a batch all roots at once."""
     if batch > 1:
         reaching = _reaching(graph)
         return measure_batch(graph, np.random.default_rng(_SEED).permutation(reaching)[:batch], limit)
     engine = make_engine(config.engine, CoreSplit(graph), config.bfs.strategy)
-    return measure_search(graph, engine, typical_root(graph), limit)
+    return measure_search(graph, engine, typical_root(graph), limit, most_runs)
 
 
 def typical_root(graph: Graph) -> int:

@@ -106,7 +106,7 @@ def account(summary: dict[str, Any], folder: Path) -> str:
     lines.append("")
     if summary["verdict"] is not None:
         lines.append(f"verdict  {summary['verdict']['text']}")
-    if summary.get("predicted") is not None:
+    if "cpu_only_seconds" in (summary.get("predicted") or {}):
         lines.append(f"planner  {prediction_text(summary['predicted'])}")
     lines.append(f"total    {seconds(spent['total'])}; certified: {'yes' if summary['certified'] else 'NO'}")
     lines.append(f"result   {os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder}")
@@ -122,8 +122,6 @@ def prediction_text(predicted: dict[str, Any]) -> str:
             beside = "" if measured is None else f" (measured {seconds(measured)})"
             way = "CPU-only" if name == "cpu_only" else f"hybrid ({predicted['mode']})"
             told.append(f"{way} {seconds(expected)}{beside}")
-    if not told:
-        return str(predicted["reason"])
     truth = "measured here" if predicted["kind"] == "measured" else "a model, not measured"
     return f"predicted {', '.join(told)}; device {predicted['device']}, {truth}"
 
