@@ -1,0 +1,253 @@
+"""The tuning sweep: every setting measured in turns with the CPU alone, every search certified.
+
+Invariant: a time is only kept if the search that it belongs to was proven right; a point is kept as soon as it is
+finished, and is not measured again; simulated devices stay apart from real ones in everything that is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+import numpy as np
+
+from cpu_engine.algorithms.traversal import CoreSplit, Traversal
+from cpu_engine.graph.graph import Graph
+from hybrid.certify import prove_or_repair
+from hybrid.core_statistics import CoreStatistics, core_statistics
+from hybrid.errors import ConfigError
+from hybrid.interrupts import interrupts_held
+from hybrid.partner import NpuPartner
+from hybrid.plan import CELL_BYTES, largest_core
+from hybrid.planner import SMALLEST_CORE, Candidate, predict
+from hybrid.prediction import surroundings, typical_root, typical_search
+from hybrid.schema import Config
+from hybrid.simulated import SimulatedPartner, simulated_partner
+from hybrid.sources import Source
+from hybrid.trace import Trace
+from hybrid.traverse import NpuTally, Traversed, traverse_alone, traverse_together
+from hybrid.tune_points import NO_DEVICE, Journal, Point, Setting
+from hybrid.warmup import looks_deep, make_engine, warm_up
+
+Partner = NpuPartner | SimulatedPartner
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is to be swept."""
+
+    sizes: tuple[int, ...]
+    engines: tuple[str, ...]
+    devices: tuple[str, ...]
+    modes: tuple[str, ...]
+
+    def settings(self) -> list[Setting]:
+        """In an order in which a device is started once and a core is handed over once."""
+        found = [Setting(engine, NO_DEVICE, "off", 0) for engine in self.engines if 0 in self.sizes]
+        for device in self.devices:
+            for k in self.sizes:
+                found += [Setting(engine, device, mode, k) for engine in self.engines for mode in self.modes if k]
+        return found
+
+
+def core_sizes(
+    graph: Graph, config: Config, sizes: Sequence[int] | None = None, thresholds: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """The core sizes to sweep: those asked for, or doubling ones from none to what the budget allows."""
+    bound = min(graph.n, largest_core(config.core))
+    if sizes is None and thresholds is None:
+        doubled = [SMALLEST_CORE << i for i in range(bound.bit_length()) if SMALLEST_CORE << i < bound]
+        return tuple(dict.fromkeys([0, *doubled, bound]))
+    degree = graph.degree()
+    asked = [(f"--sizes {k}", k) for k in sizes or ()]
+    asked += [(f"--thresholds {t}", int(np.count_nonzero(degree >= t))) for t in thresholds or ()]
+    for word, k in asked:
+        if not 0 <= k <= graph.n:
+            raise ConfigError(
+                f"{word}: the graph has {graph.n:,} vertices with edges", value=k, fix=f"give 0 to {graph.n}"
+            )
+        if k > bound:
+            raise ConfigError(
+                f"{word}: a core of {k:,} vertices is over the budget, which allows {bound:,}",
+                value=k,
+                fix=f"--set core.max_bytes={CELL_BYTES * k * k}, or a smaller core",
+            )
+    return tuple(sorted({k for _, k in asked}))
+
+
+class Sweep:
+    """Measures settings on one graph. Whoever makes one calls ``close`` in the end."""
+
+    def __init__(self, config: Config, graph: Graph, sources: Sequence[Source], journal: Journal) -> None:
+        self.config, self.graph, self.journal = config, graph, journal
+        self.roots = [source.internal for source in sources if source.internal >= 0]
+        if not self.roots:
+            raise ConfigError(
+                "source: no source has an edge, so there is nothing to measure",
+                value=config.source,
+                fix="choose others, for example --set source=random:8",
+            )
+        self.statistics = core_statistics(graph, max(1, min(graph.n, largest_core(config.core))))
+        self._partner: Partner | None = None
+        self._device = ""
+        self._published = -1
+        self._split = CoreSplit(graph)
+        self._engines: dict[str, Traversal] = {}
+        self._searches: dict[str, CoreStatistics] = {}
+        self._hopeless: dict[str, str] = {}  # real devices that never served, and why
+
+    def run(self, settings: Sequence[Setting], tell: Callable[[int, int, Point], None]) -> list[Point]:
+        """Measure what is not in the journal yet; all points, in the order of the settings."""
+        for engine in {one.engine for one in settings if not self._done(one)}:
+            warm_up(engine, self._strategy(engine), deep=looks_deep(self.graph))
+        for at, setting in enumerate(settings):
+            if not self._done(setting):
+                point = self._measure(setting)
+                self.journal.add(point)
+                tell(at + 1, len(settings), point)
+        return [self.journal.points[setting] for setting in settings]
+
+    def close(self) -> None:
+        partner, self._partner = self._partner, None
+        if partner is not None:
+            with interrupts_held():
+                partner.close()
+
+    def _done(self, setting: Setting) -> bool:
+        known = self.journal.points.get(setting)
+        return known is not None and known.good
+
+    def _strategy(self, engine: str) -> str:
+        return self.config.bfs.strategy if engine == "level" else "auto"
+
+    # --------------------------------------------------------------------------------------------- one point
+
+    def _measure(self, setting: Setting) -> Point:
+        engine, partner = self._engine(setting), self._partner_for(setting)
+        empty = self._empty(setting)
+        if partner is not None:
+            self._hand_over(partner, engine, setting.k)
+        if setting.k and (partner is None or not partner.usable):
+            return self._failed(setting, empty, partner)
+        clocked = partner.on_clock_s if isinstance(partner, SimulatedPartner) else 0.0
+        repeats, searches = self.config.compare.repeats, len(self.roots)
+        times = np.zeros((2, repeats, searches))
+        edges, tally = np.zeros(2), NpuTally()
+        for column, root in enumerate(self.roots):
+            if isinstance(partner, SimulatedPartner):
+                partner.rehearse(engine, root, setting.mode, self.config.npu.max_rounds)
+            for row in range(repeats):
+                for way in (0, 1) if row % 2 == 0 else (1, 0):  # in turns, and neither always first
+                    with_partner = partner if way else None
+                    times[way, row, column], found, repaired = self._search(engine, root, setting, with_partner)
+                    edges[way] += found.edges_looked_at
+                    if way and partner is not None:
+                        _add(tally, found.npu)
+                        if repaired and partner.usable:
+                            partner.distrust("its values failed the certificate")
+                        if not partner.usable:
+                            return self._failed(setting, empty, partner)
+        each = repeats * searches
+        predicted = self._predict(setting)
+        return replace(
+            empty,
+            ran_on="" if partner is None else partner.device,
+            cpu_only=tuple(map(tuple, times[0].tolist())),
+            hybrid=tuple(map(tuple, times[1].tolist())),
+            rounds_sent=tally.rounds_sent / each,
+            rounds_merged=tally.rounds_merged / each,
+            values_adopted=tally.values_adopted / each,
+            values_received=tally.values_received / each,
+            edges_cpu_only=float(edges[0]) / each,
+            edges_hybrid=float(edges[1]) / each,
+            on_clock_s=partner.on_clock_s - clocked if isinstance(partner, SimulatedPartner) else 0.0,
+            certified=2 * each,
+            predicted_cpu_only_s=None if predicted is None else searches * predicted[0],
+            predicted_s=None if predicted is None else searches * predicted[1],
+        )
+
+    def _search(
+        self, engine: Traversal, root: int, setting: Setting, partner: Partner | None
+    ) -> tuple[float, Traversed, int]:
+        """One timed search and, off the clock, its proof."""
+        began = time.perf_counter()
+        if partner is None:
+            found = traverse_alone(engine, root, Trace())
+        else:
+            found = traverse_together(engine, root, setting.mode, partner, Trace(), self.config.npu.max_rounds)
+        took = time.perf_counter() - began
+        return took, found, prove_or_repair(self.graph, found, root, setting.k, Trace())
+
+    def _empty(self, setting: Setting) -> Point:
+        k, known = setting.k, self.statistics
+        part = float(known.inside[k]) / known.m if known.m else 0.0
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        threshold = int(known.degree[k - 1]) if k else 0
+        return Point(setting, threshold, int(known.inside[k]), part, known.density(k), measured_at=now)
+
+    def _failed(self, setting: Setting, empty: Point, partner: Partner | None) -> Point:
+        reason = self._hopeless.get(setting.device, "") if partner is None else partner.failure
+        served = any(one.good and one.setting.device == setting.device for one in self.journal.points.values())
+        if not setting.simulated and not served:
+            self._hopeless[setting.device] = reason
+        self.close()
+        return replace(empty, failure=reason or "the device was lost")
+
+    # ------------------------------------------------------------------------------------- device and engine
+
+    def _partner_for(self, setting: Setting) -> Partner | None:
+        """The device of a setting, started if need be; None without a core, or where it has never served."""
+        if setting.k == 0 or setting.device in self._hopeless:
+            return None
+        if self._partner is None or self._device != setting.device:
+            self.close()
+            npu = replace(self.config.npu, device=setting.device, mode=setting.mode)
+            config = replace(self.config, npu=npu)
+            log = self.journal.folder / "worker.log"
+            self._partner = simulated_partner(config) or NpuPartner(config, log, Trace())
+            self._device, self._published = setting.device, -1
+            self._partner.start()
+        return self._partner
+
+    def _hand_over(self, partner: Partner, engine: Traversal, k: int) -> None:
+        """Give the device this core, and let it serve a first round that is in no time."""
+        if self._published != k:
+            partner.publish_edges(self.graph.out_offsets, self.graph.out_targets, k)
+            self._published = k
+            if isinstance(partner, NpuPartner):
+                root = typical_root(self.graph)
+                traverse_together(engine, root, "share", partner, Trace(), self.config.npu.max_rounds)
+
+    def _engine(self, setting: Setting) -> Traversal:
+        if self._split.core_size != setting.k:
+            self._split, self._engines = CoreSplit(self.graph, setting.k), {}
+        if setting.engine not in self._engines:
+            strategy = self._strategy(setting.engine)
+            self._engines[setting.engine] = make_engine(setting.engine, self._split, strategy)
+        return self._engines[setting.engine]
+
+    # --------------------------------------------------------------------------------------------- prediction
+
+    def _predict(self, setting: Setting) -> tuple[float, float] | None:
+        """CPU-only and hybrid seconds of one search, by the planner; None where nothing is known to predict from."""
+        if not setting.k:
+            return None
+        npu = replace(self.config.npu, device=setting.device)
+        config = replace(self.config, engine=setting.engine, npu=npu)
+        here = surroundings(config)
+        if here.device is None:
+            return None
+        if setting.engine not in self._searches:
+            bfs = replace(config.bfs, strategy=self._strategy(setting.engine))
+            search = typical_search(self.graph, replace(config, bfs=bfs), self.statistics.limit)
+            self._searches[setting.engine] = replace(self.statistics, search=search)
+        table = predict(self._searches[setting.engine], here.device, here.rates, here.around, [setting.k])
+        row: Candidate = table.candidates[0]
+        return table.cpu_only_s, row.share_s if setting.mode == "share" else row.race_s
+
+
+def _add(total: NpuTally, one: NpuTally) -> None:
+    for name in ("rounds_sent", "rounds_merged", "values_adopted", "values_received"):
+        setattr(total, name, getattr(total, name) + getattr(one, name))
