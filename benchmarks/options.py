@@ -46,6 +46,10 @@ def _add_strategies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--levels", type=_positive, default=24, metavar="N", help="most levels to print; the JSON has all (default 24)"
     )
+    parser.add_argument(
+        "--shares", type=_positive, default=8, metavar="N",
+        help="simulated threads whose shares of the edges are compared (default %(default)s)",
+    )  # fmt: skip
 
 
 def _add_threads(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from benchmarks.rounds import Finding, Record, Root, Turn, play
 from benchmarks.seat import Seat
 from benchmarks.summary import figures, ranking, times_slower
 from benchmarks.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
+from cpu_engine.graph.graph import Graph
 from hybrid.errors import ConfigError
 from hybrid.terminal import count, progress, seconds, table
 
@@ -87,6 +88,9 @@ def execute(options: argparse.Namespace) -> Report:
     )  # fmt: skip
     report.lines += [describe_graph(graph), "", _totals(rows)]
     report.lines += [f"{row['name']} is not ranked: {row['problem']}" for row in rows if row["problem"]]
+    report.data["balance"] = balance = measure_balances(workload.graph, root.internal, options.shares)
+    report.lines += ["", f"busiest of {options.shares} simulated threads, edges over the mean, from {root.user_id}:"]
+    report.lines += [f"  {name:<12} {ratio:.3f}" for name, ratio in balance.items()]
     for what, title in (("seconds", "time"), ("edges", "edges looked at")):
         report.lines += ["", f"{title} per level, from {root.user_id}", level_table(levels, what, options.levels)]
     report.charts += _charts(graph["name"], rows, levels, root)
@@ -102,6 +106,20 @@ def chosen_strategies(only: list[str]) -> list[str]:
         raise ConfigError("there is no such strategy", value=unknown[0], fix=f"choose from {', '.join(STRATEGIES)}")
     names = list(only or STRATEGIES)
     return sorted(names, key=lambda name: name != DEFAULT)
+
+
+def measure_balances(graph: Graph, root: int, shares: int) -> dict[str, float]:
+    """How evenly the strategies that deal edges out do so: the busiest thread's edges over the mean."""
+    from cpu_engine.algorithms.balance import measure_balance
+    from cpu_engine.algorithms.expand_push import PrivatePushExpander
+    from cpu_engine.algorithms.expand_push_edge import EdgePushExpander
+    from cpu_engine.algorithms.traversal import CoreSplit
+
+    split = CoreSplit(graph)
+    return {
+        "push-edge": measure_balance(split, root, shares, EdgePushExpander).busiest_over_mean,
+        "push-private": measure_balance(split, root, shares, PrivatePushExpander).busiest_over_mean,
+    }
 
 
 def deepest_root(steps: dict[Root, list[Step]]) -> Root:
