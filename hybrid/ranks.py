@@ -29,10 +29,10 @@ from hybrid.plan import Plan
 from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather, gather_facts
 from hybrid.ranks_meet import require_same
 from hybrid.ranks_npu import RankNpu, share_mode
-from hybrid.ranks_open import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
+from hybrid.ranks_open import OpenedPart, Opener, choose_policy, open_graph_on_ranks, open_part_on_ranks
 from hybrid.ranks_summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
 from hybrid.ranks_trace import RankTrace
-from hybrid.ranks_warmup import rehearse, warm_up_on_ranks
+from hybrid.ranks_warmup import rehearse, search_in_loopback, warm_up_on_ranks
 from hybrid.record import Record, WorkerFacts, write_record
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run, edges_reached, run_without_edges
@@ -80,6 +80,10 @@ class RankJob:
 
     def _drive(self, npu: RankNpu) -> Driver[_Found | None]:
         seat, config, trace = self.seat, self.config, self.trace
+        if seat.local_ranks[1:2] == (seat.rank,):  # it would only wait while the first one opens or builds the graph
+            search_in_loopback(
+                config.engine, config.cluster.sync, choose_policy(config.cluster.policy, config.engine, seat.size)
+            )
         opened = yield from self._open()
         with trace.span("coordinator", "partition"):
             mine = yield from open_part_on_ranks(seat, config, opened)

@@ -25,8 +25,7 @@ _TEAM = partial(SmallLevelsExpander, tiny_vertices=0, tiny_edges=0)
 _VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
     "async": [
         AsyncBfs,
-        partial(AsyncBfs, spread=-1),
-        partial(AsyncBfs, spread=-1, thin_edges=0, pull_share=1.0),
+        partial(AsyncBfs, spread=-1),  # on several threads it is rare, and compiled when it happens
         partial(AsyncBfs, thin_edges=0, pull_share=1.0),
         partial(AsyncBfs, pull_share=0.0),
     ],
