@@ -18,9 +18,13 @@ import yaml
 
 from hybrid.errors import ConfigError
 from hybrid.profiles import ORACLE, PROFILES, SIMULATED, parse_device, simulation_names
-from hybrid.schema import Config
+from hybrid.schema import ON_RANKS, Config
 
 _SWITCH_WORDS = {False: ("off", "no"), True: ("on", "yes")}  # YAML 1.1 reads these words as booleans
+SOURCE_WORDS = {
+    "source": "a vertex id | list of ids | random:N",
+    "centrality.sources": "a vertex id | list of ids | random:N | all",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +61,46 @@ def load_config(
             value=config.bfs.strategy,
             fix="set engine: level as well",
         )
+    _require_sense(config, path)
     if config.cluster.hosts and config.cluster.hostfile is not None:
         raise ConfigError("cluster.hosts and cluster.hostfile are both given", path=path, fix="leave one of them out")
     if config.ranks > 1 and config.npu.mode != "off":
         require_one_rank(config, path)
     return config
+
+
+def _require_sense(config: Config, path: str | Path | None) -> None:
+    """What the chosen algorithm has no use for is refused where it was surely meant to matter."""
+    pagerank, sssp = config.pagerank, config.sssp
+    if config.ranks > 1:
+        require_algorithm_on_ranks(config, path)
+    if config.algorithm == "pagerank" and pagerank.definition == "ldbc" and pagerank.tolerance is not None:
+        raise ConfigError(
+            "pagerank.tolerance: definition ldbc makes a fixed number of iterations",
+            path=path,
+            value=pagerank.tolerance,
+            fix="set pagerank.iterations instead, or pagerank.definition: gap",
+        )
+    if config.algorithm == "sssp" and sssp.delta == 0:
+        raise ConfigError("sssp.delta: must be more than 0", path=path, value=sssp.delta, fix="leave it null")
+    if config.algorithm == "betweenness" and config.centrality.harmonic:
+        raise ConfigError(
+            "centrality.harmonic: belongs to closeness",
+            path=path,
+            value=True,
+            fix="set it to false, or algorithm: closeness",
+        )
+
+
+def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -> None:
+    """Several ranks together know only some algorithms."""
+    if config.algorithm not in ON_RANKS:
+        raise ConfigError(
+            f"ranks: {config.algorithm} runs on one rank (with all its threads)",
+            path=path,
+            value=config.ranks,
+            fix="set ranks: 1 (--set ranks=1)",
+        )
 
 
 def require_one_rank(config: Config, path: str | Path | None = None) -> None:
@@ -202,8 +241,8 @@ def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any
     def refuse(reason: str, fix: str) -> typing.NoReturn:
         raise ConfigError(f"{name}: {reason}", path=place.path, line=place.line, value=value, fix=fix)
 
-    if name == "source":
-        return _check_source(value, refuse)
+    if name in SOURCE_WORDS:
+        return _check_source(value, refuse, SOURCE_WORDS[name])
     if name == "npu.device" and isinstance(value, str) and value.startswith(SIMULATED.rstrip(":")):
         return _check_simulated(value, refuse)
     choices, also = metadata["choices"], metadata["also"]
@@ -265,8 +304,10 @@ def _check_scalar(kinds: set[Any], hint: Any, metadata: Any, value: Any, refuse:
     return value
 
 
-def _check_source(value: Any, refuse: Any) -> Any:
-    advice = "write a vertex id, a list of ids, or random:N"
+def _check_source(value: Any, refuse: Any, words: str) -> Any:
+    advice = f"write {words.replace(' |', ',')}"
+    if value == "all" and words.endswith("all"):
+        return value
     if isinstance(value, str):
         drawn = re.fullmatch(r"random(?::(\d+))?", value)
         if drawn is None:
@@ -318,11 +359,7 @@ def _describe(kind: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
         if dataclasses.is_dataclass(hints[item.name]):
             yield from _describe(typing.cast(type, hints[item.name]), name + ".")
         else:
-            words = (
-                "a vertex id | list of ids | random:N"
-                if name == "source"
-                else _type_words(hints[item.name], item.metadata)
-            )
+            words = SOURCE_WORDS.get(name) or _type_words(hints[item.name], item.metadata)
             yield name, words, item.default, item.metadata["doc"]
 
 

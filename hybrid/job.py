@@ -17,12 +17,13 @@ from cpu_engine.graph.graph import Graph
 from hybrid.certify import prove_or_repair
 from hybrid.errors import ConfigError
 from hybrid.interrupts import interrupts_held
+from hybrid.library_job import run_library_job
 from hybrid.no_regret import NoRegretPartner
-from hybrid.opening import Opened, open_graph
+from hybrid.opening import open_graph
 from hybrid.partner import NpuPartner
 from hybrid.plan import Plan, make_plan
 from hybrid.profiles import parse_device
-from hybrid.record import Finished, Record, WorkerFacts, result_folder, write_record
+from hybrid.record import Finished, Record, WorkerFacts, result_folder, tell_opened, write_record
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run, edges_reached, run_without_edges
 from hybrid.schema import Config
@@ -49,21 +50,13 @@ def run_job(config: Config) -> Finished:
     if config.threads != "auto":
         set_threads(int(config.threads))
     with result_folder(config) as folder:
-        summary = _Job(config, folder).run()
+        summary = _Job(config, folder).run() if config.algorithm == "bfs" else run_library_job(config, folder)
     return Finished(folder.final, summary)
 
 
 def set_threads(wanted: int) -> None:
     """Let parallel kernels use so many threads, or as many as there are."""
     numba.set_num_threads(min(wanted, int(getattr(numba.config, "NUMBA_NUM_THREADS", 1))))
-
-
-def tell_opened(opened: Opened) -> None:
-    """What the user and the log should know of the graph."""
-    for remark in opened.notes:
-        note(remark)
-        _log.info("%s", remark)
-    _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
 
 
 class _Job:

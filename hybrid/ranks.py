@@ -23,7 +23,6 @@ from cpu_engine.graph.partition.part import Part
 from hybrid.announce import Announcer
 from hybrid.certify import prove_or_repair
 from hybrid.config import dump_config
-from hybrid.job import tell_opened
 from hybrid.opening import Opened, open_graph
 from hybrid.plan import Plan
 from hybrid.ranks_gather import Seat, barrier, broadcast_facts, gather, gather_facts
@@ -33,7 +32,7 @@ from hybrid.ranks_open import OpenedPart, Opener, choose_policy, open_graph_on_r
 from hybrid.ranks_summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
 from hybrid.ranks_trace import RankTrace
 from hybrid.ranks_warmup import rehearse, search_in_loopback, warm_up_on_ranks
-from hybrid.record import Record, WorkerFacts, write_record
+from hybrid.record import Record, WorkerFacts, tell_opened, write_record
 from hybrid.result import ResultFolder
 from hybrid.run_record import Run, edges_reached, run_without_edges
 from hybrid.schema import Config

@@ -13,21 +13,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from cpu_engine.graph.graph import Graph
 from hybrid import __version__
 from hybrid.config import dump_config
 from hybrid.interrupts import interrupts_held
+from hybrid.library.algorithm import Arrays, Description
+from hybrid.library.forms import write_forms
 from hybrid.opening import Opened
 from hybrid.plan import Plan
 from hybrid.report import write_report
 from hybrid.result import ResultFolder
-from hybrid.run_record import Run
+from hybrid.run_record import BFS, Run
 from hybrid.schema import Config
+from hybrid.terminal import note
 from hybrid.trace import Trace
 from hybrid.traverse import NpuTally
 from hybrid.verdict import Verdict
 
+_log = logging.getLogger(__name__)
 COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
 
 
@@ -92,25 +95,41 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
+def tell_opened(opened: Opened) -> None:
+    """What the user and the log should know of the graph."""
+    for remark in opened.notes:
+        note(remark)
+        _log.info("%s", remark)
+    _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
+
+
 def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
     """Put everything into the folder; the summary."""
-    graph, trace, runs = record.opened.graph, record.trace, record.runs
+    graph, config, trace = record.opened.graph, record.config, record.trace
     with trace.span("coordinator", "write"):
-        arrays = [run.in_user_ids(graph) for run in runs]
-        single = len(arrays) == 1
-        level = arrays[0][0] if single else np.stack([one[0] for one in arrays])
-        parent = arrays[0][1] if single else np.stack([one[1] for one in arrays])
-        folder.write_arrays(graph.user_ids, level, parent)
-        named = [(run.source.user_id, *one) for run, one in zip(runs, arrays, strict=True)]
-        folder.write_forms(record.config.result.forms, graph.user_ids, named)
+        arrays = [(str(run.source.user_id), run.in_user_ids(graph, config)) for run in record.runs]
+        write_arrays(folder, config, BFS, graph, arrays)
     summary = summarise(record)
-    config_text = dump_config(_with_absolute_path(record.config))
+    write_account(folder, config, trace, summary)
+    return summary
+
+
+def write_arrays(
+    folder: ResultFolder, config: Config, description: Description, graph: Graph, runs: list[tuple[str, Arrays]]
+) -> None:
+    """The result itself, in the user's ids: (source, arrays) of every run."""
+    folder.write_arrays(graph.user_ids, [arrays for _, arrays in runs])
+    write_forms(folder.path, config.result.forms, description, graph.user_ids, runs)
+
+
+def write_account(folder: ResultFolder, config: Config, trace: Trace, summary: dict[str, Any]) -> None:
+    """What is told of the job: configuration, trace, summary, report."""
+    config_text = dump_config(_with_absolute_path(config))
     folder.write_text("config.yaml", config_text)
     folder.write_text("trace.jsonl", trace.to_jsonl())
     folder.write_summary(summary)
-    if record.config.result.report:
+    if config.result.report:
         write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
-    return summary
 
 
 def summarise(record: Record) -> dict[str, Any]:
@@ -125,7 +144,7 @@ def summarise(record: Record) -> dict[str, Any]:
         "engine": config.engine,
         "strategy": config.bfs.strategy if config.engine == "level" else None,
         "threads": record.threads,
-        "graph": _describe_graph(record.opened),
+        "graph": describe_graph(record.opened),
         "core": {
             "size": plan.core_size,
             "edges": plan.core_edges,
@@ -166,11 +185,7 @@ def _judge_prediction(record: Record) -> dict[str, Any] | None:
 
 
 def _seconds(record: Record) -> dict[str, float]:
-    trace, runs = record.trace, record.runs
-
-    def spent(kind: str) -> float:
-        return float(sum(e["t1"] - e["t0"] for e in trace.events if e["kind"] == kind and e["actor"] == "coordinator"))
-
+    trace, runs, spent = record.trace, record.runs, record.trace.spent
     seconds = {
         "open": record.opened.seconds_open,
         "build": record.opened.seconds_build,
@@ -222,7 +237,8 @@ def _with_absolute_path(config: Config) -> Config:
     return dataclasses.replace(config, graph=dataclasses.replace(config.graph, path=absolute))
 
 
-def _describe_graph(opened: Opened) -> dict[str, Any]:
+def describe_graph(opened: Opened) -> dict[str, Any]:
+    """What the summary tells of the graph."""
     graph = opened.graph
     return {
         "name": opened.name,

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from hybrid.errors import EnvironmentProblem
 
-LDBC_UNREACHED = np.iinfo(np.int64).max
 FORMAT_MARK = "tandem-result"
 FORMAT_VERSION = 1
 _PARTIAL = ".partial"
@@ -43,23 +43,11 @@ class ResultFolder:
                 fix="choose another with --output DIR",
             ) from error
 
-    def write_arrays(self, vertex: np.ndarray, level: np.ndarray, parent: np.ndarray) -> None:
-        """vertex[i], level[..., i] and parent[..., i] belong together."""
-        for name, array in (("vertex", vertex), ("level", level), ("parent", parent)):
-            np.save(self.path / f"{name}.npy", array)
-
-    def write_forms(
-        self, forms: tuple[str, ...], vertex: np.ndarray, runs: list[tuple[int, np.ndarray, np.ndarray]]
-    ) -> None:
-        """Text and LDBC forms on request: one file per source, named after it when there are several."""
-        for source, level, parent in runs:
-            suffix = f"-{source}" if len(runs) > 1 else ""
-            if "text" in forms:
-                table = np.column_stack((vertex, level, parent))
-                np.savetxt(self.path / f"result{suffix}.txt", table, fmt="%d", header="vertex level parent")
-            if "ldbc" in forms:
-                values = np.where(level < 0, LDBC_UNREACHED, level)
-                np.savetxt(self.path / f"ldbc{suffix}.txt", np.column_stack((vertex, values)), fmt="%d")
+    def write_arrays(self, vertex: np.ndarray, runs: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """vertex[i] and NAME[..., i] belong together; several runs are rows."""
+        np.save(self.path / "vertex.npy", vertex)
+        for name, array in runs[0].items():
+            np.save(self.path / f"{name}.npy", array if len(runs) == 1 else np.stack([run[name] for run in runs]))
 
     def write_text(self, name: str, text: str) -> None:
         (self.path / name).write_text(text, encoding="utf-8")

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
+from hybrid.library.algorithm import Arrays, Found, Task
+from hybrid.library.bfs import Bfs
+from hybrid.library.proof import restore
+from hybrid.schema import Config
 from hybrid.sources import Source
 from hybrid.traverse import NpuTally
+
+BFS = Bfs()
 
 
 @dataclass
@@ -29,12 +35,10 @@ class Run:
     teps: float
     further: dict[str, Any] = field(default_factory=dict)  # what only some jobs know, JSON-able
 
-    def in_user_ids(self, graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    def in_user_ids(self, graph: Graph, config: Config) -> Arrays:
         """Level and parent aligned with graph.user_ids."""
-        level, parent = graph.to_user_levels(self.level), graph.to_user_parents(self.parent)
-        own = np.searchsorted(graph.user_ids, self.source.user_id)
-        level[own], parent[own] = 0, self.source.user_id  # also right for a source without edges
-        return level, parent
+        found = Found({"level": self.level, "parent": self.parent})
+        return restore(BFS, Task(graph, config, self.source), found)
 
     def as_dict(self) -> dict[str, Any]:
         return {

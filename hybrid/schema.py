@@ -11,6 +11,11 @@ from typing import Any, Literal
 
 Rule = Literal["drop", "keep"]
 
+ALGORITHMS = (
+    "bfs", "sssp", "wcc", "scc", "pagerank", "cdlp", "louvain", "kcore", "triangles", "lcc", "closeness", "betweenness",
+)  # fmt: skip
+ON_RANKS = ("bfs",)  # of them, those that several ranks can compute together
+
 
 def key(
     default: Any,
@@ -109,6 +114,55 @@ class BfsConfig:
 
 
 @dataclass(frozen=True)
+class SsspConfig:
+    strategy: str = key(
+        "delta",
+        "delta = delta-stepping",
+        choices=("delta",),
+    )
+    delta: float | None = key(
+        None, "strategy: delta - width of a bucket of distances; null = by the weights", minimum=0
+    )
+
+
+@dataclass(frozen=True)
+class PageRankConfig:
+    definition: str = key(
+        "ldbc",
+        "ldbc = a fixed number of iterations, the rank of vertices without out-edges goes to all; gap = until the "
+        "change is small, that rank is lost (docs/algorithms.md)",
+        choices=("ldbc", "gap"),
+    )
+    damping: float = key(0.85, "share of a vertex's rank that it hands on", minimum=0, maximum=1)
+    tolerance: float | None = key(
+        None, "definition: gap - stop when all ranks together change by less; null = 1e-4", minimum=0
+    )
+    iterations: int | None = key(None, "ldbc: so many, null = 10; gap: at most so many, null = 20", minimum=1)
+
+
+@dataclass(frozen=True)
+class CdlpConfig:
+    iterations: int = key(10, "rounds of label propagation", minimum=0)
+
+
+@dataclass(frozen=True)
+class LouvainConfig:
+    resolution: float = key(1.0, "above 1: more and smaller communities; below: fewer and larger", minimum=0)
+    seed: int = key(0, "seed of the order in which vertices are looked at", minimum=0)
+
+
+@dataclass(frozen=True)
+class CentralityConfig:
+    sources: int | str | tuple[int, ...] = key(
+        "all",
+        "closeness: of whom; betweenness: paths from whom - all (exact), random:N (drawn with source_seed), an id or a "
+        "list of ids",
+    )
+    normalised: bool = key(True, "betweenness: as a share of the pairs of other vertices")
+    harmonic: bool = key(False, "closeness: sum of reciprocal distances, instead of the reciprocal of their sum")
+
+
+@dataclass(frozen=True)
 class CoreConfig:
     """At most one of threshold, quantile and size is given; with none, the rule is automatic."""
 
@@ -179,7 +233,7 @@ class Config:
         "random:8", "start vertex (your id), a list of them, or random:N = N different vertices that have an edge"
     )
     source_seed: int = key(1, "seed of source: random:N", minimum=0)
-    algorithm: str = key("bfs", "what to compute", choices=("bfs",))
+    algorithm: str = key("bfs", "what to compute (docs/algorithms.md)", choices=ALGORITHMS)
     engine: str = key(
         "async",
         "async = asynchronous vertex-centric; level = level-synchronous, direction-optimised",
@@ -193,6 +247,11 @@ class Config:
     threads: int | str = key("auto", "CPU threads; auto = all that the process may use", minimum=1, also=("auto",))
     cluster: ClusterConfig = section(ClusterConfig)
     bfs: BfsConfig = section(BfsConfig)
+    sssp: SsspConfig = section(SsspConfig)
+    pagerank: PageRankConfig = section(PageRankConfig)
+    cdlp: CdlpConfig = section(CdlpConfig)
+    louvain: LouvainConfig = section(LouvainConfig)
+    centrality: CentralityConfig = section(CentralityConfig)
     core: CoreConfig = section(CoreConfig)
     npu: NpuConfig = section(NpuConfig)
     exchange: ExchangeConfig = section(ExchangeConfig)

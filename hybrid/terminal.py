@@ -59,6 +59,11 @@ def count(value: float) -> str:
     return f"{int(value):,}"
 
 
+def figure(value: float) -> str:
+    """A number as short as it is clear: a whole one with separators, another with four digits."""
+    return f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
 def rate(value: float) -> str:
     """A rate in k, M or G per second."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -47,6 +47,10 @@ class Trace:
         finally:
             self.add(actor, kind, t0, **learned)
 
+    def spent(self, kind: str) -> float:
+        """Seconds of the coordinator's events of this kind."""
+        return float(sum(e["t1"] - e["t0"] for e in self.events if e["kind"] == kind and e["actor"] == "coordinator"))
+
     def to_jsonl(self) -> str:
         return "".join(json.dumps(event, default=plain_number) + "\n" for event in self.events)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.commands.options import add_config_options, config_from
-from hybrid.config import require_automatic_strategy
+from hybrid.config import require_algorithm_on_ranks, require_automatic_strategy
 from hybrid.errors import EXIT_OK
 from hybrid.schema import Config
-from hybrid.terminal import count, note, rate, say, seconds, table
+from hybrid.terminal import count, figure, note, rate, say, seconds, table
 from hybrid.world import agreed_ranks, detect_world
 
 _MOST_ROWS = 16
@@ -27,6 +27,7 @@ def execute(options: argparse.Namespace) -> int:
     config = config_from(options, {} if options.output is None else {"output": options.output})
     world = detect_world(os.environ)
     if config.ranks > 1 or (world is not None and world.size > 1):
+        require_algorithm_on_ranks(config)
         require_automatic_strategy(config)
     if world is None and config.ranks > 1:
         return _launch(config, options)
@@ -40,7 +41,8 @@ def execute(options: argparse.Namespace) -> int:
 
         finished = run_job(config)
     if finished is not None:
-        say(account(finished.summary, finished.folder))
+        tell = account if finished.summary["algorithm"] == "bfs" else library_account
+        say(tell(finished.summary, finished.folder))
     return EXIT_OK
 
 
@@ -71,11 +73,7 @@ def _launch(config: Config, options: argparse.Namespace) -> int:
 
 def account(summary: dict[str, Any], folder: Path) -> str:
     """The result in a screenful."""
-    graph, core, npu, spent = summary["graph"], summary["core"], summary["npu"], summary["seconds"]
-    direction = "directed" if graph["directed"] else "undirected"
-    if graph.get("directed_assumed"):
-        direction += " (assumed: the file does not say; see graph.directed)"
-    opened = f"opened in {seconds(spent['open'])}" if graph["from_store"] else f"built in {seconds(spent['build'])}"
+    core, npu = summary["core"], summary["npu"]
     rows = [
         [
             str(run["source"]),
@@ -92,8 +90,7 @@ def account(summary: dict[str, Any], folder: Path) -> str:
     ]
     headings = ["source", "reached", "depth", "time", "of it waiting", "speed", "rounds", "adopted", "certified"]
     lines = [
-        f"graph    {graph['name']}: {count(graph['vertices'])} vertices ({count(graph['isolated'])} isolated), "
-        f"{count(graph['edges'])} edges, {direction}; {opened}",
+        _graph_line(summary),
         f"core     {count(core['size'])} vertices, {count(core['edges'])} edges, density {core['density']:.1%}; "
         f"{core['rule']}",
         f"npu      mode {npu['mode']}, device {npu['device']}; {npu['outcome']}",
@@ -108,9 +105,54 @@ def account(summary: dict[str, Any], folder: Path) -> str:
         lines.append(f"verdict  {summary['verdict']['text']}")
     if "cpu_only_seconds" in (summary.get("predicted") or {}):
         lines.append(f"planner  {prediction_text(summary['predicted'])}")
-    lines.append(f"total    {seconds(spent['total'])}; certified: {'yes' if summary['certified'] else 'NO'}")
-    lines.append(f"result   {os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_last_lines(summary, folder)])
+
+
+def library_account(summary: dict[str, Any], folder: Path) -> str:
+    """The result of an algorithm of the library in a screenful."""
+    options = ", ".join(f"{name} {'default' if value is None else value}" for name, value in summary["options"].items())
+    spent = summary["seconds"]
+    rows = [
+        [
+            str(run["source"]),
+            *(figure(value) for value in run["facts"].values()),
+            seconds(run["seconds"]["run"]),
+            seconds(run["seconds"]["certify"]),
+        ]
+        for run in summary["runs"][:_MOST_ROWS]
+        if "source" in run
+    ]
+    lines = [
+        _graph_line(summary),
+        f"npu      {summary['npu']['outcome']}",
+        *([f"options  {options}"] if options else []),
+        "",
+    ]
+    if rows:
+        lines += [table(["source", *summary["runs"][0]["facts"], "time", "certify"], rows), ""]
+    lines += [
+        f"{summary['algorithm']:<8} {summary['headline']}",
+        f"time     {seconds(spent['run'])}; checked in {seconds(spent['certify'])}",
+    ]
+    return "\n".join([*lines, *_last_lines(summary, folder)])
+
+
+def _graph_line(summary: dict[str, Any]) -> str:
+    graph, spent = summary["graph"], summary["seconds"]
+    direction = "directed" if graph["directed"] else "undirected"
+    if graph.get("directed_assumed"):
+        direction += " (assumed: the file does not say; see graph.directed)"
+    opened = f"opened in {seconds(spent['open'])}" if graph["from_store"] else f"built in {seconds(spent['build'])}"
+    return (
+        f"graph    {graph['name']}: {count(graph['vertices'])} vertices ({count(graph['isolated'])} isolated), "
+        f"{count(graph['edges'])} edges, {direction}; {opened}"
+    )
+
+
+def _last_lines(summary: dict[str, Any], folder: Path) -> list[str]:
+    place = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
+    certified = "yes" if summary["certified"] else "NO"
+    return [f"total    {seconds(summary['seconds']['total'])}; certified: {certified}", f"result   {place}"]
 
 
 def prediction_text(predicted: dict[str, Any]) -> str:

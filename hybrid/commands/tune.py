@@ -78,8 +78,9 @@ def execute(options: argparse.Namespace) -> int:
             fix="--set npu.worker=launch, or simulated --devices only",
         )
     # Not at the top: numba takes its time, and --help needs none of it.
-    from hybrid.job import set_threads, tell_opened
+    from hybrid.job import set_threads
     from hybrid.opening import open_graph
+    from hybrid.record import tell_opened
     from hybrid.sources import resolve_sources
     from hybrid.trace import Trace
     from hybrid.tune import Grid, Sweep, core_sizes

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybrid.errors import EXIT_OK, EnvironmentProblem, NotCertified
-from hybrid.terminal import count, say
+from hybrid.terminal import say
 
 if TYPE_CHECKING:
     from cpu_engine.graph.graph import Graph
+    from hybrid.sources import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,84 +40,63 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def validate_result(folder: Path, overrides: list[str]) -> int:
-    """Open the result's graph and prove each source's levels and parents."""
+    """Open the result's graph and prove every run's arrays."""
     from hybrid.config import load_config
+    from hybrid.library import NAMES, description_of
+    from hybrid.library.algorithm import Task
+    from hybrid.library.proof import prove, same_facts
     from hybrid.opening import open_graph
     from hybrid.result import read_summary
     from hybrid.trace import Trace
 
     summary = read_summary(folder)
     config = load_config(folder / "config.yaml", overrides)
+    if summary.get("algorithm") != config.algorithm or config.algorithm not in NAMES:
+        raise _wrong(folder, f"summary.json is of {summary.get('algorithm')}, config.yaml of {config.algorithm}")
+    description = description_of(config.algorithm)
     graph = open_graph(config.graph, Trace()).graph
-    types = {"vertex": np.int64, "level": np.int32, "parent": np.int64}
-    vertex, level, parent = (_load(folder / f"{name}.npy", dtype) for name, dtype in types.items())
-    if not np.array_equal(vertex, graph.user_ids):
+    if not np.array_equal(_load(folder / "vertex.npy", (np.dtype(np.int64),)), graph.user_ids):
         raise NotCertified(
             "vertex.npy is not the graph's vertex list", path=folder, fix="name the graph of this result"
         )
-    levels, parents = np.atleast_2d(level), np.atleast_2d(parent)
-    sources, told = summary.get("sources"), summary.get("runs")
-    if not isinstance(sources, list) or not all(isinstance(one, int) for one in sources) or not isinstance(told, list):
-        raise NotCertified("summary.json names no sources", path=folder, fix="run the job again")
-    if levels.shape != (len(sources), vertex.size) or parents.shape != levels.shape:
-        raise NotCertified(
-            "the arrays' shapes do not fit the sources", path=folder, value=levels.shape, fix="run the job again"
-        )
-    for source, run, one_level, one_parent in zip(sources, told, levels, parents, strict=True):
-        prove(graph, source, one_level, one_parent, folder)
-        reached, depth = int(np.count_nonzero(one_level >= 0)), int(one_level.max())
-        if (run.get("reached"), run.get("max_level")) != (reached, depth):
-            raise NotCertified(
-                f"source {source}: summary.json says {run.get('reached')} reached, depth {run.get('max_level')}; "
-                f"the arrays say {reached} and {depth}",
-                path=folder,
-                fix="run the job again",
-            )
-        say(f"source {source}: certified, {count(reached)} reached, depth {depth}")
+    arrays = {one.name: np.atleast_2d(_load(folder / f"{one.name}.npy", one.dtypes)) for one in description.fields}
+    sources: list[Source | None] = _sources(summary, graph, folder) if description.sourced else [None]
+    for name, array in arrays.items():
+        if array.shape != (len(sources), graph.user_ids.size):
+            raise _wrong(folder, f"{name}.npy has shape {array.shape}, which does not fit graph and sources")
+    runs = summary.get("runs")
+    if not isinstance(runs, list) or len(runs) != len(sources):
+        raise _wrong(folder, "summary.json has not one entry per run")
+    for row, (source, run) in enumerate(zip(sources, runs, strict=True)):
+        task = Task(description.graph_of(graph), config, source)
+        facts = prove(description, task, {name: array[row] for name, array in arrays.items()}, folder)
+        about = "" if source is None else f"source {source.user_id}: "
+        told = run.get("facts", run) if isinstance(run, dict) else None
+        if not same_facts(told, facts):
+            raise _wrong(folder, f"{about}summary.json does not tell what the arrays say: {facts}")
+        say(f"{about}certified, {description.headline(facts)}")
     return EXIT_OK
 
 
-def prove(graph: Graph, source: int, level: np.ndarray, parent: np.ndarray, folder: Path) -> None:
-    """Certify arrays in the user's ids; NotCertified says what is wrong."""
-    from cpu_engine.algorithms.certificate import certify
+def _sources(summary: dict[str, Any], graph: Graph, folder: Path) -> list[Source | None]:
+    from hybrid.sources import Source
 
-    def refuse(reason: str) -> None:
-        raise NotCertified(
-            f"source {source}: {reason}", path=folder, fix="run the job again; keep this folder as evidence"
-        )
-
-    root = graph.internal_id(source)
-    isolated = graph.internal_of_position < 0
-    own = int(np.searchsorted(graph.user_ids, source))
-    expected_level, expected_parent = np.full(isolated.sum(), -1), np.full(isolated.sum(), -1)
-    if root < 0:
-        at = int(np.count_nonzero(isolated[:own]))
-        expected_level[at], expected_parent[at] = 0, source
-    if not (np.array_equal(level[isolated], expected_level) and np.array_equal(parent[isolated], expected_parent)):
-        refuse("a vertex without edges has a level or a parent")
-    inner_level = np.ascontiguousarray(level[graph.user_position], dtype=np.int32)
-    named = parent[graph.user_position]
-    position = np.clip(np.searchsorted(graph.user_ids, named), 0, max(0, graph.user_ids.size - 1))
-    known = graph.user_ids[position] == named if graph.user_ids.size else np.zeros(0, bool)
-    if np.any(~known & (named != -1)):
-        refuse("a parent is not a vertex of the graph")
-    inner_parent = np.where(known & (inner_level >= 0), graph.internal_of_position[position], -1).astype(np.int32)
-    if np.any((inner_level < 0) & (named != -1)):
-        refuse("an unreached vertex has a parent")
-    if root < 0:
-        if np.any(inner_level != -1):
-            refuse("a vertex is reached from a source without edges")
-        return
-    certificate = certify(graph, inner_level, inner_parent, root)
-    if not certificate.holds:
-        refuse(certificate.explain(graph))
+    named = summary.get("sources")
+    if not isinstance(named, list) or not named or not all(isinstance(one, int) for one in named):
+        raise _wrong(folder, "summary.json names no sources")
+    return [Source(one, graph.internal_id(one)) for one in named]
 
 
-def _load(path: Path, dtype: type) -> np.ndarray:
+def _wrong(folder: Path, reason: str) -> NotCertified:
+    return NotCertified(reason, path=folder, fix="run the job again")
+
+
+def _load(path: Path, dtypes: tuple[np.dtype, ...]) -> np.ndarray:
     try:
         array: np.ndarray = np.load(path)
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(f"cannot read the array: {error}", path=path, fix="run the job again") from error
-    if array.dtype != dtype:
-        raise NotCertified(f"the array holds {array.dtype}, not {np.dtype(dtype)}", path=path, fix="run the job again")
+    if array.dtype not in dtypes:
+        expected = " or ".join(map(str, dtypes))
+        raise NotCertified(f"the array holds {array.dtype}, not {expected}", path=path, fix="run the job again")
     return array

@@ -1,0 +1,113 @@
+"""What a job needs to know of an algorithm: what it computes, how that is proven, and how it is told to people.
+
+``Description`` is enough to write, tell and prove a result; ``Algorithm`` can also be run by hybrid/library_job.py.
+Invariant: ``facts`` are made from the arrays in the user's ids and the graph alone, so a proof can make them again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from hybrid.library.field import Field
+from hybrid.schema import Config
+from hybrid.sources import Source
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked: on which graph, with which options, from where (None: the algorithm has no source)."""
+
+    graph: Graph
+    config: Config
+    source: Source | None = None
+
+    @property
+    def root(self) -> int:
+        """The source's internal id, -1 if it has no edges."""
+        assert self.source is not None
+        return self.source.internal
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one run found: arrays in internal ids, counters, and what isolated vertices share if it varies."""
+
+    arrays: Arrays
+    counters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    isolated: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+class Check(Protocol):
+    """What an independent checker says."""
+
+    @property
+    def holds(self) -> bool: ...
+
+    def explain(self, graph: Graph, /) -> str: ...
+
+
+@dataclass(frozen=True)
+class PlainCheck:
+    """A check with one sentence for the case that it fails."""
+
+    holds: bool
+    reason: str
+
+    def explain(self, graph: Graph) -> str:
+        return self.reason
+
+
+class Description:
+    """The shape and meaning of a result."""
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]  # the first one is drawn, ranked and written in LDBC's form
+    claims: tuple[str, ...]  # what the check has established, one sentence each
+    sourced: bool = False
+
+    weighted: bool = False  # wants weights; where there are none, every edge has weight 1
+
+    def graph_of(self, graph: Graph) -> Graph:
+        """The graph as it is computed on."""
+        if not self.weighted or graph.weight is not None:
+            return graph
+        return dataclasses.replace(graph, weight=np.ones(graph.m, np.int64))
+
+    def check(self, task: Task, found: Found) -> Check:
+        """Prove arrays in internal ids right, without the code that made them."""
+        raise NotImplementedError
+
+    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
+        """A few telling numbers, from arrays in the user's ids."""
+        raise NotImplementedError
+
+    def over_runs(self, facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The facts of all sources together."""
+        return facts[0]
+
+    def headline(self, facts: dict[str, Any]) -> str:
+        """The result in a sentence."""
+        raise NotImplementedError
+
+
+class Algorithm(Description):
+    """A description that can be run."""
+
+    listens: tuple[str, ...] = ()  # the keys of the configuration that are its own
+
+    def options(self, config: Config) -> dict[str, Any]:
+        """What those keys are set to."""
+        return {key: operator.attrgetter(key)(config) for key in self.listens}
+
+    def run(self, task: Task) -> Found:
+        raise NotImplementedError

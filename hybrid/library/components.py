@@ -1,0 +1,52 @@
+"""Connected components, weak and strong: vertices that reach each other, by edges of either or of one direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cpu_engine.algorithms.check_components import check_components, check_strong_components
+from cpu_engine.algorithms.components import components
+from cpu_engine.algorithms.strong_components import strong_components
+
+from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.distribution import group_facts, share_of
+from hybrid.library.field import Label
+from hybrid.terminal import count
+
+
+class WeakComponents(Algorithm):
+    name, title = "wcc", "Weakly connected components"
+    fields = (Label("component", "the smallest vertex of its component"),)
+    claims = (
+        "No edge joins two components: what is connected is together.",
+        "Every vertex is connected to the one that names its component: what is together is connected.",
+    )
+
+    def run(self, task: Task) -> Found:
+        found = components(task.graph)
+        return Found({"component": found.label}, {"iterations": found.iterations})
+
+    def check(self, task: Task, found: Found) -> Check:
+        return check_components(task.graph, found.arrays["component"])
+
+    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
+        return group_facts(arrays["component"], "components")
+
+    def headline(self, facts: dict[str, Any]) -> str:
+        amount = "1 component" if facts["components"] == 1 else f"{count(facts['components'])} components"
+        return f"{amount}; the largest has {count(facts['largest'])} vertices ({share_of(facts)})"
+
+
+class StrongComponents(WeakComponents):
+    name, title = "scc", "Strongly connected components"
+    claims = (
+        "Every vertex reaches the one that names its component, and is reached from it, by edges inside the component.",
+        "Between components edges lead in one order only: no two of them reach each other.",
+    )
+
+    def run(self, task: Task) -> Found:
+        found = strong_components(task.graph)
+        return Found({"component": found.label}, {"iterations": found.iterations})
+
+    def check(self, task: Task, found: Found) -> Check:
+        return check_strong_components(task.graph, found.arrays["component"])

@@ -1,0 +1,39 @@
+"""Core numbers: the largest k for which a vertex is in a part of the graph where everybody has k neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from cpu_engine.algorithms.check_k_core import check_k_core
+from cpu_engine.algorithms.k_core import k_core
+
+from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.field import Field
+from hybrid.terminal import count
+
+
+class CoreNumbers(Algorithm):
+    name, title = "kcore", "Core numbers"
+    fields = (Field("core", "the largest k whose k-core it is in", (np.dtype(np.int32),)),)
+    claims = (
+        "Every vertex has as many neighbours of its own core number or more as that number says: it is in that core.",
+        "Peeling the graph in the order of the numbers removes every vertex in time: it is in no deeper core.",
+    )
+
+    def run(self, task: Task) -> Found:
+        found = k_core(task.graph)
+        return Found({"core": found.core}, {"iterations": found.iterations})
+
+    def check(self, task: Task, found: Found) -> Check:
+        return check_k_core(task.graph, found.arrays["core"])
+
+    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
+        core = arrays["core"]
+        deepest = int(core.max(initial=0))
+        return {"largest": deepest, "vertices_in_it": int(np.count_nonzero(core == deepest))}
+
+    def headline(self, facts: dict[str, Any]) -> str:
+        return (
+            f"the innermost core is the {count(facts['largest'])}-core, with {count(facts['vertices_in_it'])} vertices"
+        )

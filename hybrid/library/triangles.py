@@ -1,0 +1,55 @@
+"""Triangles, and how close to a clique a vertex's neighbourhood is (LDBC's local clustering coefficient)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from cpu_engine.algorithms.check_triangles import check_clustering, check_triangles
+
+from cpu_engine.algorithms.clustering import local_clustering
+from cpu_engine.algorithms.triangles import triangles
+from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.field import INT, Field
+from hybrid.terminal import count, figure
+
+
+class Triangles(Algorithm):
+    name, title = "triangles", "Triangles"
+    fields = (Field("triangles", "triangles that it is a corner of", (INT,)),)
+    claims = ("Counted a second time in another way, every vertex checked is in as many triangles.",)
+
+    def run(self, task: Task) -> Found:
+        found = triangles(task.graph)
+        return Found({"triangles": found.per_vertex})
+
+    def check(self, task: Task, found: Found) -> Check:
+        return check_triangles(task.graph, found.arrays["triangles"])
+
+    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
+        corners = arrays["triangles"]
+        return {"triangles": int(corners.sum()) // 3, "vertices_in_one": int(np.count_nonzero(corners))}
+
+    def headline(self, facts: dict[str, Any]) -> str:
+        return f"{count(facts['triangles'])} triangles; {count(facts['vertices_in_one'])} vertices are in one"
+
+
+class Clustering(Algorithm):
+    name, title = "lcc", "Local clustering coefficient"
+    fields = (Field("coefficient", "share of its neighbour pairs that are joined, by LDBC's definition"),)
+    claims = ("Computed a second time in another way, every vertex checked has the same coefficient.",)
+
+    def run(self, task: Task) -> Found:
+        found = local_clustering(task.graph)
+        return Found({"coefficient": found.coefficient})
+
+    def check(self, task: Task, found: Found) -> Check:
+        return check_clustering(task.graph, found.arrays["coefficient"])
+
+    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
+        coefficient = arrays["coefficient"]
+        average = float(coefficient.mean()) if coefficient.size else 0.0
+        return {"average": average, "vertices_in_a_triangle": int(np.count_nonzero(coefficient))}
+
+    def headline(self, facts: dict[str, Any]) -> str:
+        return f"the average coefficient is {figure(facts['average'])} (isolated vertices count as 0)"

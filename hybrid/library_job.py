@@ -1,0 +1,158 @@
+"""The job of every algorithm but BFS, on one rank: open the graph, run, check, write.
+
+Invariant: no number leaves this module without its check. The NPU takes no part yet; the summary says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from hybrid import __version__
+from hybrid.errors import NotCertified
+from hybrid.library import algorithm_named
+from hybrid.library.algorithm import Algorithm, Arrays, Task
+from hybrid.library.distribution import describe_spread
+from hybrid.library.proof import restore
+from hybrid.opening import Opened, open_graph
+from hybrid.record import describe_graph, tell_opened, write_account, write_arrays
+from hybrid.result import ResultFolder
+from hybrid.schema import Config
+from hybrid.sources import Source, resolve_sources
+from hybrid.terminal import note, progress
+from hybrid.trace import Trace
+from hybrid.warmup import say_if_slow, star_with_tail
+
+_log = logging.getLogger(__name__)
+_SAMPLE_VERTICES = 40
+
+
+@dataclass(frozen=True)
+class LibraryRun:
+    """One checked run, in the user's ids."""
+
+    source: Source | None
+    arrays: Arrays
+    facts: dict[str, Any]
+    counters: dict[str, Any]
+    seconds_run: float
+    seconds_check: float
+
+    @property
+    def label(self) -> str:
+        return "" if self.source is None else str(self.source.user_id)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **({} if self.source is None else {"source": self.source.user_id}),
+            "certified": True,
+            "facts": self.facts,
+            "counters": self.counters,
+            "seconds": {"run": self.seconds_run, "certify": self.seconds_check},
+        }
+
+
+def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
+    """Run the configured algorithm to its checked result; the summary."""
+    algorithm, trace = algorithm_named(config.algorithm), Trace()
+    with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
+        opened = open_graph(config.graph, trace)
+    tell_opened(opened)
+    if config.npu.mode != "off":
+        note(f"npu: {_why_off(config)}")
+    graph = algorithm.graph_of(opened.graph)
+    if algorithm.weighted and opened.graph.weight is None:
+        note("the graph has no weights: every edge counts as 1")
+    with trace.span("coordinator", "compile"):
+        warm_up_algorithm(algorithm, config, graph)
+    sources: list[Source | None] = [None]
+    if algorithm.sourced:
+        sources = list(resolve_sources(graph, config))
+    runs = []
+    with progress(config.algorithm, "source") as bar:
+        for done, source in enumerate(sources):
+            bar(done, len(sources))
+            trace.source = None if source is None else source.user_id
+            runs.append(run_once(algorithm, Task(graph, config, source), trace))
+    trace.source = None
+    with trace.span("coordinator", "write"):
+        write_arrays(folder, config, algorithm, graph, [(run.label, run.arrays) for run in runs])
+        summary = _summarise(algorithm, config, opened, runs, trace)
+    summary["seconds"] |= {"write": trace.spent("write"), "total": trace.now()}
+    write_account(folder, config, trace, summary)
+    return summary
+
+
+def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph | None = None) -> None:
+    """Compile, or load, what a run and its check on a graph ``like`` this one use."""
+    sample = star_with_tail(_SAMPLE_VERTICES)
+    if like is not None:
+        weight = None if like.weight is None else np.ones(sample.m, like.weight.dtype)
+        sample = dataclasses.replace(sample, directed=like.directed, weight=weight)
+    source = Source(0, 0) if algorithm.sourced else None
+    with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
+        run_once(algorithm, Task(algorithm.graph_of(sample), config, source), Trace())
+
+
+def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> LibraryRun:
+    """Run, check, restore; NotCertified if the check fails."""
+    t0 = trace.now()
+    with trace.span("cpu", "run") as learned:
+        found = algorithm.run(task)
+        learned.update(found.counters)
+    t1 = trace.now()
+    with trace.span("coordinator", "certify"):
+        check = algorithm.check(task, found)
+    t2 = trace.now()
+    if not check.holds:
+        raise NotCertified(
+            f"{algorithm.name}: {check.explain(task.graph)}",
+            fix="this is a defect of Tandem: please report it with the configuration and the graph",
+        )
+    arrays = restore(algorithm, task, found)
+    return LibraryRun(task.source, arrays, algorithm.facts(task, arrays), found.counters, t1 - t0, t2 - t1)
+
+
+def _why_off(config: Config) -> str:
+    if config.npu.mode == "off":
+        return "off (as configured)"
+    return f"off ({config.algorithm} runs on the CPU alone; only bfs shares its core with a worker)"
+
+
+def _summarise(
+    algorithm: Algorithm, config: Config, opened: Opened, runs: list[LibraryRun], trace: Trace
+) -> dict[str, Any]:
+    """summary.json: what was found and how long it took."""
+    facts = algorithm.over_runs([run.facts for run in runs])
+    main, first = algorithm.fields[0], runs[0]
+    return {
+        "tandem": __version__,
+        "certified": True,  # run_once lets nothing else pass
+        "algorithm": algorithm.name,
+        "title": algorithm.title,
+        "headline": algorithm.headline(facts),
+        "options": algorithm.options(config),
+        "threads": numba.get_num_threads(),
+        "graph": describe_graph(opened),
+        "sources": [run.source.user_id for run in runs if run.source is not None],
+        "facts": facts,
+        "claims": list(algorithm.claims),
+        "columns": {one.name: one.meaning for one in algorithm.fields},
+        "spread": describe_spread(main, opened.graph.user_ids, first.arrays[main.name]),
+        "seconds": {
+            "open": opened.seconds_open,
+            "build": opened.seconds_build,
+            "compile": trace.spent("compile"),
+            "run": sum(run.seconds_run for run in runs),
+            "certify": sum(run.seconds_check for run in runs),
+        },
+        "npu": {"mode": "off", "device": "none", "configured": config.npu.mode, "outcome": _why_off(config)},
+        "runs": [run.as_dict() for run in runs],
+        "verdict": None,
+    }
