@@ -1,0 +1,76 @@
+"""Hybrid equals CPU-only whatever the core is: from no vertex to all of them, by the real worker, on real graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.formats import read_graph
+from cpu_engine.graph.graph import Graph
+from hybrid.certify import prove_or_repair
+from hybrid.config import load_config
+from hybrid.partner import NpuPartner
+from hybrid.trace import Trace
+from hybrid.traverse import traverse_alone, traverse_together
+from hybrid.warmup import looks_deep, make_engine
+from tests.e2e.test_real_graphs import GRAPHS
+
+ENGINES = ("async", "level")
+SMALL = 64  # vertices: every single threshold is tried
+SIZES = (1, 64, 512)  # of larger graphs
+DEEP_SIZES = (16,)  # roads: rounds follow one another all along the way
+
+
+@pytest.fixture(scope="module")
+def partner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NpuPartner]:
+    """One worker for all cores, as a resident service would have it."""
+    config = load_config(None, ["npu.device=cpu", "exchange.format=binary"])
+    partner = NpuPartner(config, tmp_path_factory.mktemp("worker") / "worker.log", Trace())
+    partner.start()
+    yield partner
+    partner.close()
+
+
+def small_graphs(shared: Path) -> Iterator[tuple[str, Graph]]:
+    for properties in sorted((shared / "ldbc-validation" / "example-data-sets").glob("*.properties")):
+        graph = build_graph(read_graph(properties), directed="undirected" not in properties.name)
+        if graph.n <= SMALL:
+            yield properties.stem, graph
+
+
+def require_equal(graph: Graph, root: int, k: int, partner: NpuPartner) -> int:
+    """Share on core [0, k) gives what the CPU gives alone, without repair; the rounds that were merged."""
+    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+    merged = 0
+    for name in ENGINES:
+        engine = make_engine(name, CoreSplit(graph, k))
+        alone = traverse_alone(engine, root).level.copy()
+        found = traverse_together(engine, root, "share", partner, Trace())
+        assert partner.usable, partner.failure
+        assert prove_or_repair(graph, found, root, k, Trace()) == 0, (name, k)
+        assert np.array_equal(found.level, alone), (name, k)
+        merged += found.npu.rounds_merged
+    return merged
+
+
+def test_every_threshold_of_small_graphs(shared_data: Path, partner: NpuPartner) -> None:
+    tried = merged = 0
+    for _, graph in small_graphs(shared_data):
+        for k in range(graph.n + 1):
+            merged += require_equal(graph, graph.n - 1, k, partner)
+            tried += 1
+    assert tried > 100
+    assert merged > tried
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_thresholds_of_larger_graphs(name: str, shared_data: Path, partner: NpuPartner) -> None:
+    graph = build_graph(read_graph(shared_data / name), directed=GRAPHS[name])
+    root = int(graph.in_sources[0])  # next to the largest hub
+    sizes = DEEP_SIZES if looks_deep(graph) else SIZES
+    assert sum(require_equal(graph, root, k, partner) for k in sizes) >= len(sizes)
