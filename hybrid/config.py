@@ -81,6 +81,8 @@ def _require_sense(config: Config, path: str | Path | None) -> None:
             value=pagerank.tolerance,
             fix="set pagerank.iterations instead, or pagerank.definition: gap",
         )
+    if config.algorithm == "pagerank" and pagerank.damping == 1:
+        raise ConfigError("pagerank.damping: must be below 1", path=path, value=pagerank.damping, fix="write 0.85")
     if config.algorithm == "sssp" and sssp.delta == 0:
         raise ConfigError("sssp.delta: must be more than 0", path=path, value=sssp.delta, fix="leave it null")
     if config.algorithm == "betweenness" and config.centrality.harmonic:

@@ -64,8 +64,7 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
     with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
         opened = open_graph(config.graph, trace)
     tell_opened(opened)
-    if config.npu.mode != "off":
-        note(f"npu: {_why_off(config)}")
+    _log.info("npu: %s", _why_off(config))
     graph = algorithm.graph_of(opened.graph)
     if algorithm.weighted and opened.graph.weight is None:
         note("the graph has no weights: every edge counts as 1")
@@ -142,6 +141,7 @@ def _summarise(
         "graph": describe_graph(opened),
         "sources": [run.source.user_id for run in runs if run.source is not None],
         "facts": facts,
+        "check": "sample" if algorithm.sampled else "proof",
         "claims": list(algorithm.claims),
         "columns": {one.name: one.meaning for one in algorithm.fields},
         "spread": describe_spread(main, opened.graph.user_ids, first.arrays[main.name]),

@@ -159,6 +159,7 @@ def summarise(record: Record) -> dict[str, Any]:
         "seconds": _seconds(record),
         "npu": _summarise_npu(record),
         "runs": runs,
+        "claims": list(BFS.claims),
         "verdict": None if record.verdict is None else record.verdict.as_dict(),
         "predicted": _judge_prediction(record),
     }

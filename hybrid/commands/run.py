@@ -131,7 +131,7 @@ def library_account(summary: dict[str, Any], folder: Path) -> str:
     if rows:
         lines += [table(["source", *summary["runs"][0]["facts"], "time", "certify"], rows), ""]
     lines += [
-        f"{summary['algorithm']:<8} {summary['headline']}",
+        f"found    {summary['headline']}",
         f"time     {seconds(spent['run'])}; checked in {seconds(spent['certify'])}",
     ]
     return "\n".join([*lines, *_last_lines(summary, folder)])
@@ -151,7 +151,7 @@ def _graph_line(summary: dict[str, Any]) -> str:
 
 def _last_lines(summary: dict[str, Any], folder: Path) -> list[str]:
     place = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
-    certified = "yes" if summary["certified"] else "NO"
+    certified = "NO" if not summary["certified"] else "by a sample" if summary.get("check") == "sample" else "yes"
     return [f"total    {seconds(summary['seconds']['total'])}; certified: {certified}", f"result   {place}"]
 
 

@@ -29,6 +29,11 @@ class Task:
     graph: Graph
     config: Config
     source: Source | None = None
+    thorough: bool = False  # check everything again, however long it takes
+
+    def sample(self, usual: int) -> int | None:
+        """How many values a check that takes samples should look at; None = all."""
+        return None if self.thorough else usual
 
     @property
     def root(self) -> int:
@@ -73,6 +78,7 @@ class Description:
     title: str
     fields: tuple[Field, ...]  # the first one is drawn, ranked and written in LDBC's form
     claims: tuple[str, ...]  # what the check has established, one sentence each
+    sampled: bool = False  # the check looks at a sample only: there is no short proof
     sourced: bool = False
 
     weighted: bool = False  # wants weights; where there are none, every edge has weight 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cpu_engine.algorithms.check_label_propagation import check_label_propagation
-from cpu_engine.algorithms.label_propagation import label_propagation
 
+from cpu_engine.algorithms.label_propagation import label_propagation
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
-from hybrid.library.distribution import group_facts, share_of
+from hybrid.library.distribution import group_facts
 from hybrid.library.field import UserLabel
 from hybrid.terminal import count
 
@@ -32,5 +32,5 @@ class LabelPropagation(Algorithm):
     def headline(self, facts: dict[str, Any]) -> str:
         return (
             f"{count(facts['communities'])} communities; the largest has {count(facts['largest'])} vertices "
-            f"({share_of(facts)})"
+            f"({facts['largest_share']:.1%})"
         )

@@ -9,7 +9,7 @@ from cpu_engine.algorithms.components import components
 from cpu_engine.algorithms.strong_components import strong_components
 
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
-from hybrid.library.distribution import group_facts, share_of
+from hybrid.library.distribution import group_facts
 from hybrid.library.field import Label
 from hybrid.terminal import count
 
@@ -34,7 +34,7 @@ class WeakComponents(Algorithm):
 
     def headline(self, facts: dict[str, Any]) -> str:
         amount = "1 component" if facts["components"] == 1 else f"{count(facts['components'])} components"
-        return f"{amount}; the largest has {count(facts['largest'])} vertices ({share_of(facts)})"
+        return f"{amount}; the largest has {count(facts['largest'])} vertices ({facts['largest_share']:.1%})"
 
 
 class StrongComponents(WeakComponents):

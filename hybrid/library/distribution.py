@@ -19,12 +19,8 @@ _SKEWED = 50.0  # a largest value so many times the smallest asks for logarithmi
 def group_facts(label: np.ndarray, noun: str) -> dict[str, Any]:
     """How many groups there are, and how large the largest is."""
     _, sizes = np.unique(label, return_counts=True)
-    return {noun: int(sizes.size), "largest": int(sizes.max(initial=0)), "vertices": int(label.size)}
-
-
-def share_of(facts: dict[str, Any]) -> str:
-    """The largest group's share of all vertices."""
-    return f"{facts['largest'] / max(1, facts['vertices']):.1%}"
+    largest = int(sizes.max(initial=0))
+    return {noun: int(sizes.size), "largest": largest, "largest_share": largest / max(1, label.size)}
 
 
 def largest_vertex(vertex: np.ndarray, value: np.ndarray) -> dict[str, Any]:

@@ -20,6 +20,7 @@ PHASES = {
     "plan": "plan the split",
     "compile": "compile kernels",
     "traverse": "traverse",
+    "run": "run the algorithm",
     "gather": "gather the ranks' results",
     "certify": "certify",
     "compare": "CPU-only comparison",
@@ -27,7 +28,14 @@ PHASES = {
     "start": "waiting for the worker to start",
     "other": "everything else",
 }
-PHASE_STYLES = {"traverse": "push", "certify": "merge", "compare": "pull", "other": "other", "start": "start"}
+PHASE_STYLES = {
+    "traverse": "push",
+    "run": "push",
+    "certify": "merge",
+    "compare": "pull",
+    "other": "other",
+    "start": "start",
+}
 
 
 def phases_of(

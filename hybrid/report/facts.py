@@ -47,6 +47,11 @@ class Facts:
         return bool(self.ranks)
 
     @property
+    def of_library(self) -> bool:
+        """Whether this is not a BFS, which has pictures of its own."""
+        return "spread" in self.summary
+
+    @property
     def certified(self) -> bool:
         return self.summary.get("certified") is True
 

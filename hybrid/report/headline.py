@@ -19,7 +19,7 @@ def draw_headline(facts: Facts) -> Markup:
     cpu_only, hybrid = number(verdict.get("cpu_only_seconds")), number(verdict.get("hybrid_seconds"))
     words = el(
         "div",
-        el("h1", _sign(facts.certified), "Certified" if facts.certified else "NOT certified"),
+        el("h1", sign(facts.certified), "Certified" if facts.certified else "NOT certified"),
         el("p", _certificate_sentence(facts)),
         el("p", verdict_text(facts), class_="say"),
         el("p", _repeats(verdict), class_="muted") if verdict else EMPTY,
@@ -56,7 +56,8 @@ def _error(expected: float | None, measured: float | None) -> str:
     return f" ({off:.2f} times as long)" if off >= 1 else f" ({1 / off:.2f} times as fast)"
 
 
-def _sign(certified: bool) -> Markup:
+def sign(certified: bool) -> Markup:
+    """A tick or a cross."""
     shape = "M9 18.5l6 6L27 12" if certified else "M11 11l14 14M25 11L11 25"
     colour = "var(--good)" if certified else "var(--bad)"
     disc = el("circle", cx=18, cy=18, r=18, style=f"fill:{colour}")
@@ -111,16 +112,16 @@ def draw_cards(facts: Facts) -> Markup:
     directed = graph.get("directed")
     kind = "" if directed is None else "directed" if directed else "undirected"
     cards = [
-        _card("Graph", graph.get("name") or DASH, str(summary.get("algorithm") or ""), text=True),
-        _card("Vertices", count(graph.get("vertices")), isolated),
-        _card("Edges", count(graph.get("edges")), kind),
-        _card("Reached", count(summary.get("reached")), _reach(facts)),
-        _card("Max level", count(summary.get("max_level")), "steps from the source"),
-        _card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
-        _card("Total time", seconds(facts.seconds.get("total", facts.total or None)), _traverse(facts)),
-        _card("Sources", count(len(facts.runs)), _engine(facts)),
-        _card("Core", count(facts.core.get("size")), _core(facts)),
-        _card("NPU device", device, _worker(facts), text=True),
+        card("Graph", graph.get("name") or DASH, str(summary.get("algorithm") or ""), text=True),
+        card("Vertices", count(graph.get("vertices")), isolated),
+        card("Edges", count(graph.get("edges")), kind),
+        card("Reached", count(summary.get("reached")), _reach(facts)),
+        card("Max level", count(summary.get("max_level")), "steps from the source"),
+        card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
+        card("Total time", seconds(facts.seconds.get("total", facts.total or None)), _traverse(facts)),
+        card("Sources", count(len(facts.runs)), _engine(facts)),
+        card("Core", count(facts.core.get("size")), _core(facts)),
+        card("NPU device", device, _worker(facts), text=True),
     ]
     return el("dl", *cards, class_="cards")
 
@@ -139,7 +140,8 @@ def _core(facts: Facts) -> str:
     return f"{compact(facts.core.get('edges'))} edges{about}"
 
 
-def _card(name: str, value: object, below: str = "", *, text: bool = False) -> Markup:
+def card(name: str, value: object, below: str = "", *, text: bool = False) -> Markup:
+    """One key figure under its name; ``text``: in smaller letters."""
     value_class = "text" if text else None
     return el(
         "div", el("dt", name), el("dd", value, class_=value_class), el("dd", below, class_="sub") if below else EMPTY

@@ -14,8 +14,10 @@ from typing import Any
 
 from hybrid.report import ranks_style, script, style
 from hybrid.report.charts import draw_breakdown
+from hybrid.report.events import as_list
 from hybrid.report.facts import Facts, facts_of
 from hybrid.report.headline import draw_cards, draw_headline, top_line
+from hybrid.report.library_sections import draw_counters, draw_library_runs, draw_result, draw_result_cards, draw_spread
 from hybrid.report.markup import Markup, el
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.ranks_section import draw_ranks_section
@@ -48,13 +50,7 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
         el(
             "main",
             top_line(facts, written),
-            draw_headline(facts),
-            draw_cards(facts),
-            draw_whole_job(facts),
-            draw_ranks_section(facts),
-            draw_sources(facts),
-            _npu_section(facts),
-            _run_section(facts),
+            *(_library_sections(facts) if facts.of_library else _bfs_sections(facts)),
             el(
                 "section",
                 el("h2", "Where the seconds went"),
@@ -71,6 +67,28 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
         el("script", script.SCRIPT),
     )
     return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+def _bfs_sections(facts: Facts) -> list[Markup]:
+    return [
+        draw_headline(facts),
+        draw_cards(facts),
+        draw_whole_job(facts),
+        draw_ranks_section(facts),
+        draw_sources(facts),
+        _npu_section(facts),
+        _run_section(facts),
+    ]
+
+
+def _library_sections(facts: Facts) -> list[Markup]:
+    return [
+        draw_result(facts),
+        draw_result_cards(facts),
+        draw_spread(facts),
+        draw_library_runs(facts),
+        draw_counters(facts),
+    ]
 
 
 def npu_sentence(facts: Facts) -> str:
@@ -126,11 +144,7 @@ def _run_section(facts: Facts) -> Markup:
 
 
 def _certificate_section(facts: Facts) -> Markup:
-    checks = [
-        "Every reached vertex has a parent one level nearer, joined by an edge: each level is a real path's length.",
-        "No edge leads from a reached vertex to one more than one level further, or unreached: no level can improve.",
-        "Only the source has level 0: there is no second starting point.",
-    ]
+    checks = [str(claim) for claim in as_list(facts.summary.get("claims"))]
     repairs, revoked = facts.revoked
     after = (
         f"{plural(revoked, 'value')} without such a witness had come in; in {plural(repairs, 'repair')} "
@@ -139,12 +153,14 @@ def _certificate_section(facts: Facts) -> Markup:
         else "No value had to be thrown away."
     )
     promise = "A wrong worker can therefore not change an answer." if facts.certified else ""
-    state = "All three hold for this result." if facts.certified else "They do NOT all hold for this result."
+    words = "" if facts.of_library else f" {after} {promise}"
+    holds = "This holds" if len(checks) == 1 else "All of it holds"
+    state = f"{holds} for this result." if facts.certified else "It does NOT all hold for this result."
     return el(
         "section",
-        el("h2", "What the certificate checked"),
+        el("h2", "What was checked"),
         el("ol", *(el("li", check) for check in checks), class_="proof"),
-        el("p", el("b", state, class_="good" if facts.certified else "bad"), f" {after} {promise}"),
+        el("p", el("b", state, class_="good" if facts.certified else "bad"), words),
         id="certificate",
     )
 

@@ -1,0 +1,217 @@
+"""The sections of a report on an algorithm of the library: what came out, how its values are spread, the runs.
+
+Invariant: every bar of the picture is also a row of a table; any summary gives well-formed sections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybrid.report.events import as_dict, as_list
+from hybrid.report.facts import Facts
+from hybrid.report.headline import card, sign
+from hybrid.report.lettering import CHARACTER, NARROW_PAGE, fitted_text
+from hybrid.report.markup import EMPTY, Markup, el, join, percent
+from hybrid.report.scale import LogScale
+from hybrid.report.tables import row, table
+from hybrid.report.units import DASH, compact, count, number, plural, seconds, share, whole
+
+HEIGHT = 170
+TOP = 24
+MAX_BARS = 64
+FEWEST_SLOTS = 8  # three bars need not be as wide as the page
+
+
+def draw_result(facts: Facts) -> Markup:
+    """The state of the check in large letters, and the answer beside it."""
+    summary = facts.summary
+    sampled = summary.get("check") == "sample"
+    state = ("Checked" if sampled else "Certified") if facts.certified else "NOT certified"
+    how = (
+        "A sample of the values was computed again in another way, and is the same. `validate` checks more."
+        if sampled
+        else "Every value was checked against the graph by code that shares nothing with what computed it."
+    )
+    said = how if facts.certified else "Do not use these values: the check does not hold. Fix: see log.txt."
+    words = el(
+        "div",
+        el("h1", sign(facts.certified), state),
+        el("p", said),
+        el("p", _sentence(str(summary.get("headline") or "")), class_="say"),
+        el("p", f"NPU: {facts.outcome}.", class_="muted") if facts.outcome else EMPTY,
+    )
+    return el("section", words, class_="verdict alone" if facts.certified else "verdict alone failed", id="verdict")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}." if text else "The summary has no headline."
+
+
+def draw_result_cards(facts: Facts) -> Markup:
+    """The key figures: graph, facts, options, time."""
+    summary, graph, spent = facts.summary, facts.graph, facts.seconds
+    directed = graph.get("directed")
+    kind = "" if directed is None else "directed" if directed else "undirected"
+    isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
+    options = as_dict(summary.get("options"))
+    cards = [
+        card("Graph", graph.get("name") or DASH, str(summary.get("title") or ""), text=True),
+        card("Vertices", count(graph.get("vertices")), isolated),
+        card("Edges", count(graph.get("edges")), kind),
+        *(card(_words(name), figure(value)) for name, value in as_dict(summary.get("facts")).items()),
+        *(card(name.rpartition(".")[2], _option(value), name, text=True) for name, value in options.items()),
+        card("Run", seconds(spent.get("run")), plural(whole(summary.get("threads")), "thread")),
+        card("Check", seconds(spent.get("certify")), ""),
+        card("Total time", seconds(spent.get("total", facts.total or None)), ""),
+    ]
+    return el("dl", *cards, class_="cards")
+
+
+def _words(name: str) -> str:
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _option(value: object) -> str:
+    return "default" if value is None else str(value)
+
+
+def figure(value: object) -> str:
+    """Any number of a result: whole ones in full, others with four digits, tiny ones with an exponent."""
+    found = number(value)
+    if found is None:
+        return DASH if value is None else str(value)
+    return count(value) if found.is_integer() and abs(found) < 1e15 else f"{found:.4g}"
+
+
+def draw_spread(facts: Facts) -> Markup:
+    """How the values are spread: a picture, the same as a table, and the largest."""
+    spread = as_dict(facts.summary.get("spread"))
+    name, groups = str(spread.get("of") or "value"), spread.get("what") == "groups"
+    bars = [bar for bar in map(_bar, as_list(spread.get("bins"))) if bar is not None][:MAX_BARS]
+    if not bars:
+        return EMPTY
+    meaning = str(as_dict(facts.summary.get("columns")).get(name) or "")
+    counted, unit = ("size", "groups") if groups else (name, "vertices")
+    title = f"How large the groups are ({name})" if groups else f"How the values are spread ({name})"
+    lead = [f"{name}.npy: {meaning}." if meaning else "", f"Bars are {unit}, on a logarithmic scale."]
+    if whole(spread.get("unreached")):
+        lead.append(f"{plural(whole(spread['unreached']), 'vertex', 'vertices')} not reached.")
+    if len(as_list(facts.summary.get("sources"))) > 1:
+        lead.append(f"Of source {as_list(facts.summary.get('sources'))[0]}, the first.")
+    total = sum(amount for _, _, amount in bars)
+    rows = [row([_range(low, high), count(amount), share(amount, total)]) for low, high, amount in bars]
+    as_table = table([_words(counted), _words(unit), "Share"], rows, caption=title)
+    return el(
+        "section",
+        el("h2", title),
+        el("p", " ".join(part for part in lead if part), class_="lead"),
+        _draw_bars(bars, counted, unit, title),
+        el("details", el("summary", "The same as a table"), as_table),
+        *_draw_top(as_list(spread.get("top")), name, groups=groups),
+        id="spread",
+    )
+
+
+def _bar(raw: object) -> tuple[float, float, int] | None:
+    cells = as_list(raw)
+    low, high = (number(cell) for cell in cells[:2]) if len(cells) == 3 else (None, None)
+    return None if low is None or high is None else (low, high, whole(cells[2]))
+
+
+def _range(low: float, high: float) -> str:
+    return figure(low) if low == high else f"{figure(low)} {DASH} {figure(high)}"
+
+
+def _draw_bars(bars: Sequence[tuple[float, float, int]], counted: str, unit: str, title: str) -> Markup:
+    """Bars from left to right, with their lower ends below."""
+    scale, floor = LogScale(max(amount for *_, amount in bars), HEIGHT), TOP + HEIGHT
+    slot = 100 / max(len(bars), FEWEST_SLOTS)
+    every = math.ceil((max(len(_short(low)) for low, *_ in bars) * CHARACTER + 10) / (slot / 100 * NARROW_PAGE))
+    ticks = [(compact(value), round(floor - scale.of(value), 1)) for value in scale.ticks()]
+    columns = []
+    for i, (low, high, amount) in enumerate(bars):
+        middle, height = (i + 0.5) * slot, scale.of(amount)
+        parts = [el("title", f"{counted} {_range(low, high)}: {count(amount)} {unit}")]
+        if amount:
+            left = percent(middle - slot * 0.4)
+            parts.append(
+                el("rect", x=left, y=floor - height, width=percent(slot * 0.8), height=height, class_="k-push")
+            )
+            parts.append(fitted_text(compact(amount), middle, floor - height - 5, slot, class_="t-value"))
+        if i % every == 0:
+            parts.append(el("text", _short(low), x=percent(middle), y=floor + 16, class_="tick"))
+        columns.append(el("g", *parts, class_="m"))
+    drawing = el(
+        "svg",
+        el("title", title, id="spread-t"),
+        join(el("line", x1=0, x2="100%", y1=y, y2=y, class_="grid") for _, y in ticks),
+        join(columns),
+        el("line", x1=0, x2="100%", y1=floor, y2=floor, class_="base"),
+        class_="plot",
+        width="100%",
+        height=floor + 24,
+        role="img",
+        aria_labelledby="spread-t",
+    )
+    labels = [el("text", text, x=88, y=y + 4, class_="tick", text_anchor="end") for text, y in ticks]
+    labels += [
+        el("text", unit, x=88, y=11, class_="tick", text_anchor="end"),
+        el("text", counted, x=88, y=floor + 16, class_="tick", text_anchor="end"),
+    ]
+    names = el("svg", *labels, class_="names", width=96, height=floor + 24, aria_hidden="true")
+    return el("div", names, el("div", drawing, class_="scroll"), class_="timeline")
+
+
+def _short(value: float) -> str:
+    return compact(value) if value.is_integer() else f"{value:.3g}"
+
+
+def _draw_top(top: Sequence[object], name: str, *, groups: bool) -> list[Markup]:
+    pairs = [as_list(one) for one in top if len(as_list(one)) == 2]
+    if len({str(value) for _, value in pairs}) < 2:  # nobody stands out
+        return []
+    most = max((number(value) or 0.0 for _, value in pairs), default=0.0)
+    rows = [_top_row(str(who), value, most) for who, value in pairs]
+    title = f"The largest groups: {name}, vertices" if groups else f"The largest values: vertex, {name}"
+    return [el("h3", title), el("table", el("caption", title, class_="sr"), *rows, class_="versus")]
+
+
+def _top_row(who: str, value: object, most: float) -> Markup:
+    width = 100 * (number(value) or 0.0) / most if most > 0 else 0.0
+    rect = el("rect", width=percent(max(width, 0.4)), height=12, rx=2, class_="k-push")
+    bar = el("svg", rect, width="100%", height=12, aria_hidden="true")
+    return el("tr", el("th", who, scope="row"), el("td", bar, class_="fill"), el("td", figure(value)))
+
+
+def draw_library_runs(facts: Facts) -> Markup:
+    """One row per source, where the algorithm has sources."""
+    runs = [run for run in facts.run_rows if "source" in run]
+    if not runs:
+        return EMPTY
+    names = list(dict.fromkeys(name for run in runs for name in _told(run)))
+    rows = [_run_row(run, names) for run in runs]
+    runs_table = table(["Source", *map(_words, names), "Run", "Check"], rows, caption="Runs, one per source")
+    return el("section", el("h2", "Sources"), runs_table, id="runs", class_="long")
+
+
+def _told(run: Mapping[str, Any]) -> dict[str, Any]:
+    return as_dict(run.get("facts")) | as_dict(run.get("counters"))
+
+
+def _run_row(run: Mapping[str, Any], names: Sequence[str]) -> Markup:
+    told, times = _told(run), as_dict(run.get("seconds"))
+    cells = [str(run.get("source")), *(figure(told.get(name)) for name in names)]
+    return row([*cells, seconds(times.get("run")), seconds(times.get("certify"))])
+
+
+def draw_counters(facts: Facts) -> Markup:
+    """What the run of an algorithm without sources counted on its way."""
+    runs = [run for run in facts.run_rows if "source" not in run]
+    counters = as_dict(runs[0].get("counters")) if runs else {}
+    if not counters:
+        return EMPTY
+    items = [el("li", el("b", figure(value)), el("span", _words(name))) for name, value in counters.items()]
+    return el("section", el("h2", "On the way"), el("ul", *items, class_="flow"), id="counters")
