@@ -9,9 +9,8 @@ from cpu_engine.algorithms.components import components
 from cpu_engine.algorithms.strong_components import strong_components
 
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
-from hybrid.library.distribution import group_facts
+from hybrid.library.distribution import group_facts, group_headline
 from hybrid.library.field import Label
-from hybrid.terminal import count
 
 
 class WeakComponents(Algorithm):
@@ -33,8 +32,7 @@ class WeakComponents(Algorithm):
         return group_facts(arrays["component"], "components")
 
     def headline(self, facts: dict[str, Any]) -> str:
-        amount = "1 component" if facts["components"] == 1 else f"{count(facts['components'])} components"
-        return f"{amount}; the largest has {count(facts['largest'])} vertices ({facts['largest_share']:.1%})"
+        return group_headline(facts, "component", "components")
 
 
 class StrongComponents(WeakComponents):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid.library.field import Field, Label, UserLabel
+from hybrid.terminal import count
 
 BINS = 24
 TOP = 10
@@ -21,6 +22,12 @@ def group_facts(label: np.ndarray, noun: str) -> dict[str, Any]:
     _, sizes = np.unique(label, return_counts=True)
     largest = int(sizes.max(initial=0))
     return {noun: int(sizes.size), "largest": largest, "largest_share": largest / max(1, label.size)}
+
+
+def group_headline(facts: dict[str, Any], noun: str, nouns: str) -> str:
+    """Such facts in a sentence."""
+    amount = f"1 {noun}" if facts[nouns] == 1 else f"{count(facts[nouns])} {nouns}"
+    return f"{amount}; the largest has {count(facts['largest'])} vertices ({facts['largest_share']:.1%})"
 
 
 def largest_vertex(vertex: np.ndarray, value: np.ndarray) -> dict[str, Any]:

@@ -154,8 +154,7 @@ def _certificate_section(facts: Facts) -> Markup:
     )
     promise = "A wrong worker can therefore not change an answer." if facts.certified else ""
     words = "" if facts.of_library else f" {after} {promise}"
-    holds = "This holds" if len(checks) == 1 else "All of it holds"
-    state = f"{holds} for this result." if facts.certified else "It does NOT all hold for this result."
+    state = "They hold for this result." if facts.certified else "They do NOT all hold for this result."
     return el(
         "section",
         el("h2", "What was checked"),

@@ -1,22 +1,20 @@
-"""Communities: label propagation as LDBC defines it, and Louvain's modularity."""
+"""Communities by label propagation, as LDBC Graphalytics defines it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cpu_engine.algorithms.check_label_propagation import check_label_propagation
-
+from cpu_engine.algorithms.check_labels import check_labels
 from cpu_engine.algorithms.label_propagation import label_propagation
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
-from hybrid.library.distribution import group_facts
+from hybrid.library.distribution import group_facts, group_headline
 from hybrid.library.field import UserLabel
-from hybrid.terminal import count
 
 
 class LabelPropagation(Algorithm):
     name, title = "cdlp", "Communities by label propagation"
     fields = (UserLabel("community", "the label that it ended with: some vertex's id"),)
-    claims = ("Propagated a second time in another way, every label comes out the same.",)
+    claims = ("The same rounds, made again by sorting, give every vertex the same label.",)
     listens = ("cdlp.iterations",)
 
     def run(self, task: Task) -> Found:
@@ -24,13 +22,10 @@ class LabelPropagation(Algorithm):
         return Found({"community": found.label}, {"iterations": found.iterations})
 
     def check(self, task: Task, found: Found) -> Check:
-        return check_label_propagation(task.graph, found.arrays["community"], iterations=task.config.cdlp.iterations)
+        return check_labels(task.graph, found.arrays["community"], iterations=task.config.cdlp.iterations)
 
     def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
         return group_facts(arrays["community"], "communities")
 
     def headline(self, facts: dict[str, Any]) -> str:
-        return (
-            f"{count(facts['communities'])} communities; the largest has {count(facts['largest'])} vertices "
-            f"({facts['largest_share']:.1%})"
-        )
+        return group_headline(facts, "community", "communities")
