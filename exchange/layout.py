@@ -17,6 +17,11 @@ WORKER_FACTS = "worker.json"
 STOP_FLAG = "stop.flag"
 OK_FLAG = "ok.flag"
 DATA_META = "data.meta"
+VALUE_META = "value.meta"
+# In a core's directory: somebody wants its index; the index; its facts.
+INDEX_REQUEST = "index_request.txt"
+INDEX = "index.npy"
+INDEX_META = "index.meta"
 
 ROUND_PREFIX = "round-"
 CORE_PREFIX = "core-"
@@ -25,6 +30,7 @@ TEMPORARY_PREFIX = "."
 
 _SUFFIX: dict[Format, str] = {"text": ".txt", "binary": ".npy"}
 _ROUND_NAME = re.compile(r"round-([0-9]{6,12})-([0-9a-f]{8})", re.ASCII)
+_CORE_NAME = re.compile(r"core-([0-9a-f]{8})-([0-9]{4,12})", re.ASCII)
 _TOKEN = re.compile(r"[0-9a-f]{8}", re.ASCII)
 
 
@@ -80,6 +86,12 @@ def worker_scratch_name(pid: int) -> str:
 def core_name(core: int, token: str) -> str:
     """The directory that holds a core's mind_graph file; workers ignore it, since it is no round."""
     return f"{CORE_PREFIX}{token}-{core:04d}"
+
+
+def core_token(name: str) -> str | None:
+    """The job that a core's directory belongs to, or None when the name is not one."""
+    match = _CORE_NAME.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def removed_name(name: str, salt: str) -> str:

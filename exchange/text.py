@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +63,15 @@ def encode_edges(
     targets: npt.NDArray[np.integer],
     k: int,
     header: Mapping[str, str | int | float] | None = None,
+    weight: npt.NDArray[Any] | None = None,
 ) -> bytes:
-    """The edges among the vertices [0, k) of a CSR graph as lines `src dst`, row by row, below the header."""
+    """The edges among the vertices [0, k) of a CSR graph as lines `src dst`, row by row, below the header.
+
+    ``weight``, aligned with ``targets``, adds a third column: integers, or float32 with the 9 digits that tell each
+    one apart.
+    """
+    if weight is not None:
+        return encode_header(header or {}) + _encode_weighted(offsets, targets, k, weight)
     names = [b"%d" % vertex for vertex in range(k)]
     name_of = names.__getitem__
     parts = [encode_header(header or {})]
@@ -73,6 +81,20 @@ def encode_edges(
         if len(row):
             # One join per row with ready-made strings: the source is part of the separator.
             parts.append(name + b" " + (b"\n" + name + b" ").join(map(name_of, row.tolist())) + b"\n")
+    return b"".join(parts)
+
+
+def _encode_weighted(
+    offsets: npt.NDArray[np.integer], targets: npt.NDArray[np.integer], k: int, weight: npt.NDArray[Any]
+) -> bytes:
+    line = b"%d %d %d\n" if np.issubdtype(weight.dtype, np.integer) else b"%d %d %.9g\n"
+    parts = []
+    for vertex in range(k):
+        row = slice(int(offsets[vertex]), int(offsets[vertex + 1]))
+        inside = targets[row] < k
+        ends, weights = targets[row][inside].tolist(), weight[row][inside].tolist()
+        numbers = [number for pair in zip(ends, weights, strict=True) for number in (vertex, *pair)]
+        parts.append((line * len(ends)) % tuple(numbers))
     return b"".join(parts)
 
 
@@ -105,15 +127,20 @@ def parse_header(data: bytes, path: str | Path) -> Header:
     return header
 
 
-def _parse(data: bytes, path: str | Path, limits: tuple[int, ...]) -> tuple[IntArray, Header]:
+def require_whole(data: bytes, path: str | Path) -> None:
+    """A file that ends inside a line was cut."""
     if data and not data.endswith(b"\n"):
         last = data[data.rfind(b"\n") + 1 :]
         line = data.count(b"\n") + 1
         raise ExchangeError(
-            "torn: the last line has no newline", path=path, line=line, value=_shown(last), fix=_FIX_TORN
+            "torn: the last line has no newline", path=path, line=line, value=shown(last), fix=_FIX_TORN
         )
+
+
+def _parse(data: bytes, path: str | Path, limits: tuple[int, ...]) -> tuple[IntArray, Header]:
+    require_whole(data, path)
     size = len(data)
-    start, line, header = _leading_header(data, path)
+    start, line, header = read_facts(data, path)
     out = np.empty((data.count(b"\n", start), len(limits)), dtype=np.int64)
     whole = np.frombuffer(data, dtype=np.uint8)
     row = 0
@@ -133,7 +160,7 @@ def _parse(data: bytes, path: str | Path, limits: tuple[int, ...]) -> tuple[IntA
     return out[:row], header
 
 
-def _leading_header(data: bytes, path: str | Path) -> tuple[int, int, Header]:
+def read_facts(data: bytes, path: str | Path) -> tuple[int, int, Header]:
     """Where the first line that is no comment begins, how many lines are above it, and their facts."""
     header: Header = {}
     start = 0
@@ -141,12 +168,12 @@ def _leading_header(data: bytes, path: str | Path) -> tuple[int, int, Header]:
     while data.startswith(b"#", start):
         line += 1
         end = data.index(b"\n", start)
-        _take_fact(data[start:end], header, path, line)
+        take_fact(data[start:end], header, path, line)
         start = end + 1
     return start, line, header
 
 
-def _take_fact(line: bytes, header: Header, path: str | Path, number: int) -> None:
+def take_fact(line: bytes, header: Header, path: str | Path, number: int) -> None:
     match = _FACT.fullmatch(line)
     if match is None or len(header) >= MAX_HEADER_FACTS:
         return  # a comment for people
@@ -156,7 +183,7 @@ def _take_fact(line: bytes, header: Header, path: str | Path, number: int) -> No
             f"two round ids in one file: {header[key]} and this",
             path=path,
             line=number,
-            value=_shown(match[2]),
+            value=shown(match[2]),
             fix="write one file per round",
         )
 
@@ -209,13 +236,13 @@ def _parse_lines(data: bytes, path: str | Path, limits: tuple[int, ...], header:
     numbers: list[int] = []
     for at, line in enumerate(_lines(data), start=lines_above + 1):
         if _is_comment_or_blank(line):
-            _take_fact(line, header, path, at)
+            take_fact(line, header, path, at)
             continue
         words = _GAP.split(line.strip(b" \t\r"))
         problem = _line_problem(words, limits)
         if problem is not None:
             reason, value = problem
-            raise ExchangeError(reason, path=path, line=at, value=_shown(value or line), fix=_FIX_LINE[len(limits)])
+            raise ExchangeError(reason, path=path, line=at, value=shown(value or line), fix=_FIX_LINE[len(limits)])
         numbers.extend(map(int, words))
     return np.array(numbers, dtype=np.int64).reshape(-1, len(limits))
 
@@ -239,7 +266,7 @@ def _line_problem(words: list[bytes], limits: tuple[int, ...]) -> tuple[str, byt
     return None
 
 
-def _shown(raw: bytes) -> str:
+def shown(raw: bytes) -> str:
     """A word or line fit for a message."""
     text = raw[:60].decode("ascii", "backslashreplace")
     return text if len(raw) <= 60 else text + "..."

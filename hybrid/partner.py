@@ -6,12 +6,9 @@ value arrays. Invariant: nothing that a worker does or fails to do raises here; 
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,24 +17,23 @@ from typing import cast
 import numpy as np
 
 from exchange import messages
-from exchange.check import require_good_answer
 from exchange.errors import ExchangeError
-from exchange.files import lock_directory
-from exchange.layout import Format, new_token
+from exchange.index import CoreIndexArrays
+from exchange.layout import Format
 from exchange.mailbox import CoordinatorMailbox
+from exchange.programs import MIN_PLUS
 from exchange.protocol import CoordinatorProtocol
 from exchange.watch import Mode, Watcher
+from hybrid.exchange_directory import fresh_directory
+from hybrid.published_core import PublishedCore
 from hybrid.schema import Config
 from hybrid.supervisor import WorkerSupervisor
 from hybrid.trace import Trace
 from hybrid.traverse import Answer
 
 _log = logging.getLogger(__name__)
+_SERVING = ("ready", "busy", "loading")  # states of a worker that has started
 _LOOK_INTERVAL_S = 0.05  # how often a waiting coordinator looks whether the worker still lives
-_MEMORY = Path("/dev/shm")
-_PREFIX = "tandem-exchange-"
-_KEPT_PREFIX = "tandem-kept-"  # never swept
-_STALE_S = 60.0  # younger ones may be about to be locked
 
 
 class NpuPartner:
@@ -47,7 +43,7 @@ class NpuPartner:
         self._config, self._trace = config, trace
         self._made_directory = config.exchange.dir is None
         self.directory = (
-            _fresh_directory(config.exchange.keep) if config.exchange.dir is None else Path(config.exchange.dir)
+            fresh_directory(config.exchange.keep) if config.exchange.dir is None else Path(config.exchange.dir)
         )
         self._mailbox = CoordinatorMailbox(
             self.directory, format=cast(Format, config.exchange.format), max_bytes=config.exchange.max_bytes
@@ -59,14 +55,18 @@ class NpuPartner:
         self._supervisor: WorkerSupervisor | None = None
         if config.npu.worker == "launch":
             self._supervisor = WorkerSupervisor(self.directory, config, log_path)
-        self._core_size = self._vertices = 0
+        self._core: PublishedCore | None = None
         self._sent = np.empty(0, np.int32)
+        self._index: CoreIndexArrays | None = None
+        self._index_asked = False
+        self._looked_at = 0.0
         self._answer: Answer | None = None
         self._started_at = 0.0
         self._opened = self._ready = False
         self.device = "unknown"
         self.start_seconds: float | None = None
         self.failure = ""
+        self.index_failure = ""
 
     # ------------------------------------------------------------------------------------------ life
 
@@ -80,11 +80,23 @@ class NpuPartner:
             self._supervisor.start()
             _log.info("worker started, pid %s, exchange directory %s", self._supervisor.pid, self.directory)
 
-    def publish_edges(self, out_offsets: np.ndarray, out_targets: np.ndarray, core_size: int) -> None:
-        """Write the edges among the first ``core_size`` vertices, once for all rounds."""
-        self._core_size, self._vertices = core_size, out_offsets.size - 1
+    def publish_edges(
+        self,
+        out_offsets: np.ndarray,
+        out_targets: np.ndarray,
+        core_size: int,
+        *,
+        program: str = MIN_PLUS,
+        weight: np.ndarray | None = None,
+    ) -> None:
+        """Write the edges among the first ``core_size`` vertices, once for all rounds, which ask for ``program``.
+
+        ``weight`` is aligned with ``out_targets``: integers for min-plus, any finite numbers for plus-times.
+        """
+        self._forget_index()
         try:
-            self._mailbox.publish_core(out_offsets, out_targets, core_size)
+            self._mailbox.publish_core(out_offsets, out_targets, core_size, program=program, weight=weight)
+            self._core = PublishedCore.of(out_offsets, out_targets, core_size, program, weight)
         except ExchangeError as error:
             self._act(messages.WorkerLost(f"the core could not be written: {error}"))
 
@@ -125,8 +137,14 @@ class NpuPartner:
     def begin(self) -> None:
         self._look_for_death()
 
+    @property
+    def largest_batch(self) -> int:
+        """The most vectors that one round on the published core may carry (``exchange.max_bytes``)."""
+        return self._mailbox.largest_batch
+
     def submit(self, values: np.ndarray) -> None:
-        self._sent = values
+        """Hand over one vector [k] or a batch [B, k]; the answer's values have the same shape."""
+        self._sent = values.copy()  # the answer is checked against what was sent, not against what it became
         self._act(messages.Submit(time.monotonic()))
 
     def poll(self) -> Answer | None:
@@ -156,6 +174,45 @@ class NpuPartner:
 
     def distrust(self, reason: str) -> None:
         self._act(messages.Distrust(reason))
+
+    # -------------------------------------------------------------------------------------- the index
+
+    def request_index(self) -> bool:
+        """Ask once for the hops between all core vertices; False, and ``index_failure``, when that cannot be."""
+        if self._index is not None or self._index_asked:
+            return True
+        try:
+            self._mailbox.request_index()
+            self._index_asked, self.index_failure = True, ""
+        except ExchangeError as error:
+            self.index_failure = str(error)
+            _log.warning("no index: %s", error)
+        return self._index_asked
+
+    def poll_index(self) -> CoreIndexArrays | None:
+        """The index, once it is there; None before, and for ever when ``index_failure`` says why."""
+        if self._index is None and self._index_asked:
+            try:
+                if self._mailbox.index_exists():
+                    index = self._mailbox.read_index()
+                    assert self._core is not None, "no index is asked for without a core"
+                    self._core.require_index(index)
+                    self._index, self._index_asked = index, False
+                elif not self.usable:
+                    self._index_asked, self.index_failure = False, self.failure or "the worker is gone"
+                elif time.monotonic() - self._looked_at > _LOOK_INTERVAL_S:
+                    self._look_for_death()
+                    self._look_for_worker_facts()
+            except ExchangeError as error:
+                self._index_asked, self.index_failure = False, str(error)
+                _log.warning("no index: %s", error)
+        return self._index
+
+    def _forget_index(self) -> None:
+        """The index of another core is of no use, there or still to come."""
+        if self._index_asked:
+            self._suppress(self._mailbox.abandon_index)
+        self._index, self._index_asked, self.index_failure = None, False, ""
 
     # ------------------------------------------------------------------------- carrying out the actions
 
@@ -189,25 +246,40 @@ class NpuPartner:
         return None
 
     def _write_round(self, round_id: str) -> messages.CoordinatorEvent | None:
-        vertices = np.flatnonzero(self._sent >= 0)
         try:
-            self._mailbox.write_round(round_id, vertices, self._sent[vertices])
+            if self._in_pairs:
+                vertices = np.flatnonzero(self._sent >= 0)
+                self._mailbox.write_round(round_id, vertices, self._sent[vertices])
+            else:
+                self._mailbox.write_rows(round_id, np.atleast_2d(self._sent))
         except ExchangeError as error:
             return messages.WriteFailed(round_id, str(error))
         return None
 
+    @property
+    def _in_pairs(self) -> bool:
+        return self._sent.ndim == 1 and (self._core is None or self._core.has_pairs)
+
     def _read_data(self, round_id: str) -> messages.CoordinatorEvent:
-        sent_vertices = np.flatnonzero(self._sent >= 0)
+        assert self._core is not None, "no round is written without a core"
+        sent = self._sent
         try:
-            answer = self._mailbox.read_data(round_id)
-            sent = (sent_vertices, self._sent[sent_vertices])
-            require_good_answer(answer.pairs, self._core_size, *sent, value_limit=max(1, self._vertices))
+            if self._in_pairs:
+                answer = self._mailbox.read_data(round_id)
+                self._core.require_good_pairs(answer, sent)
+                values, header = np.full(sent.shape, -1, np.int32), answer.header
+                values[answer.vertices] = answer.values
+                received = answer.vertices.size
+            else:
+                rows, header = self._mailbox.read_rows(round_id, len(np.atleast_2d(sent)))
+                self._core.require_good_rows(rows, np.atleast_2d(sent))
+                values, received = rows.reshape(sent.shape), rows.size
+                if self._core.program.closes:
+                    received = int(np.count_nonzero(rows >= 0))
         except ExchangeError as error:
             return messages.DataBad(round_id, str(error))
-        values = np.full(self._core_size, -1, np.int32)
-        values[answer.vertices] = answer.values
-        facts = {name: str(value) for name, value in answer.header.items()}
-        self._answer = Answer(round_id, values, answer.vertices.size, facts)
+        facts = {name: str(value) for name, value in header.items()}
+        self._answer = Answer(round_id, values, received, facts)
         if self.device == "unknown" and "device" in facts:
             self.device = facts["device"]
         return messages.DataRead(round_id, facts.get("round"))
@@ -240,13 +312,16 @@ class NpuPartner:
                 self._act(messages.WorkerLost(cause))
 
     def _look_for_worker_facts(self) -> None:
+        self._looked_at = time.monotonic()
         facts = self._mailbox.worker_facts() or {}
         if self._is_stale(facts):
             return
         skipped = facts.get("skipped_round")
         if skipped is not None and skipped == self._protocol.round_id:
             self._act(messages.WorkerLost(f"the worker could not do {skipped}: {facts.get('skipped_reason')}"))
-        if facts.get("state") == "ready" and not self._ready:
+        if self._index_asked and self._mailbox.is_indexed_core(facts.get("skipped_index")):
+            self._index_asked, self.index_failure = False, f"the worker made no index: {facts.get('skipped_why')}"
+        if facts.get("state") in _SERVING and not self._ready:
             self._worker_is_ready()
             self._act(messages.WorkerReady())
 
@@ -269,24 +344,3 @@ class NpuPartner:
         source, self._trace.source = self._trace.source, None
         self._trace.add("npu", "start", self._started_at, device=self.device)
         self._trace.source = source
-
-
-def _fresh_directory(keep: bool = False) -> Path:
-    """A directory in memory where there is one: the files are small, short-lived and latency-bound."""
-    base = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-    _sweep(base)
-    return Path(tempfile.mkdtemp(prefix=_KEPT_PREFIX if keep else _PREFIX, dir=base))
-
-
-def _sweep(base: Path) -> None:
-    """Remove what jobs that were killed outright left: directories of ours that no coordinator holds any more."""
-    for left in base.glob(f"{_PREFIX}*"):
-        try:
-            stale = left.stat().st_uid == os.getuid() and time.time() - left.stat().st_mtime > _STALE_S
-        except FileNotFoundError:
-            continue
-        if stale:
-            with contextlib.suppress(ExchangeError):  # held: its job lives
-                lock = lock_directory(left, new_token())
-                shutil.rmtree(left, ignore_errors=True)
-                lock.release(remove=False)

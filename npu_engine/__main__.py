@@ -207,19 +207,19 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
     version = import_mindspore()
     from exchange.watch import Watcher
     from npu_engine.device import choose_device
-    from npu_engine.program import CoreProgram
+    from npu_engine.resident import ResidentCores
     from npu_engine.worker import Worker
 
     device = choose_device(arguments.device, arguments.device_id, threads=arguments.threads)
     why = arguments.fallback_reason or device.why
     log.info("device %s: %s (MindSpore %s)", device.label, why, version)
-    program = CoreProgram(compiled=device.kind == "Ascend", memory_budget=arguments.memory_budget)
-    program.warm_up(arguments.warm)
+    cores = ResidentCores(compiled=device.kind == "Ascend", memory_budget=arguments.memory_budget)
+    cores.warm_up(arguments.warm)
     with Watcher(mailbox.directory, arguments.watch, arguments.poll_interval) as watcher:
         worker = Worker(
             mailbox,
             watcher,
-            program,
+            cores,
             device=device.label,
             log=log,
             stop_reason=lambda: signals.reason,

@@ -49,26 +49,58 @@ class CoreIndex:
 
 
 def all_pairs(program: CoreProgram, keep_going: KeepGoing = lambda: True) -> CoreIndex:
-    """Distances between all vertices of the resident core, by repeated boolean matrix products.
+    """Distances between all vertices of the resident core, by repeated boolean matrix products."""
+    building = IndexBuilding(program)
+    while not building.advance(keep_going):
+        pass
+    return building.finish()
 
-    Every vertex is the source of a row; a product advances all rows by one level. When the core turns out to have a
-    diameter, the program is told (``CoreProgram.diameter``), which then uses the closed form if it is at most 2.
+
+class IndexBuilding:
+    """An index in the making, block by block of rows, so that rounds can be served in between.
+
+    Every vertex is the source of a row; a product advances all rows of a block by one level.
     """
-    if not program.unit_weights:
-        raise ProgramError("the core has weights, and an index counts edges: load the core without them")
-    vertices = program.vertices
-    distance = np.full((len(vertices), len(vertices)), NO_PATH, np.uint8)
-    step = min(ROWS_AT_ONCE, program.rows_at_once)
-    for first in range(0, len(vertices), step):
-        block = distance[first : first + step]
-        rows: Values = np.full(block.shape, UNREACHED, np.int32)
-        rows[np.arange(len(block)), first + np.arange(len(block))] = 0
-        closed, _ = program.close(rows, keep_going)
-        reached = closed < UNREACHED
-        farthest = int(closed[reached].max(initial=0))
-        if farthest >= NO_PATH:
-            raise ProgramError(f"a distance of {farthest} edges does not fit into an index: choose a denser core")
-        block[reached] = closed[reached]
-    index = CoreIndex(vertices, distance)
-    program.diameter = index.diameter
-    return index
+
+    def __init__(self, program: CoreProgram, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        if not program.unit_weights:
+            raise ProgramError("the core has weights, and an index counts edges: load the core without them")
+        size = len(program.vertices)
+        self.program = program
+        self._distance = np.full((size, size), NO_PATH, np.uint8)
+        self._step = min(rows_at_once, program.rows_at_once)
+        self._next = 0
+
+    def advance(self, keep_going: KeepGoing = lambda: True) -> bool:
+        """Do the next block; True when that was the last one."""
+        block = self._distance[self._next : self._next + self._step]
+        if len(block):
+            rows: Values = np.full(block.shape, UNREACHED, np.int32)
+            rows[np.arange(len(block)), self._next + np.arange(len(block))] = 0
+            closed, _ = self.program.close(rows, keep_going)
+            reached = closed < UNREACHED
+            farthest = int(closed[reached].max(initial=0))
+            if farthest >= NO_PATH:
+                raise ProgramError(f"a distance of {farthest} edges does not fit into an index: choose a denser core")
+            block[reached] = closed[reached]
+            self._next += self._step
+        return self._next >= len(self._distance)
+
+    def finish(self) -> CoreIndex:
+        """The index. When the core turns out to have a diameter, the program is told (``CoreProgram.diameter``),
+        which then uses the closed form if it is at most 2."""
+        index = CoreIndex(self.program.vertices, self._distance)
+        self.program.diameter = index.diameter
+        return index
+
+
+def whole_core(index: CoreIndex, k: int) -> npt.NDArray[np.uint8]:
+    """The index over the vertices 0 to k - 1: one without an edge in the core reaches itself only."""
+    if len(index.vertices) and int(index.vertices[-1]) >= k:
+        raise ProgramError(f"unknown vertex {int(index.vertices[-1])}: the core has the vertices 0 to {k - 1}")
+    if len(index.vertices) == k:
+        return index.distance
+    distance = np.full((k, k), NO_PATH, np.uint8)
+    np.fill_diagonal(distance, 0)
+    distance[np.ix_(index.vertices, index.vertices)] = index.distance
+    return distance

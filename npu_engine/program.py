@@ -1,9 +1,10 @@
-"""The core program: takes edges and values in the coordinator's ids, closes the values with MindSpore.
+"""The core program: takes edges and values in the coordinator's ids, computes with MindSpore.
 
     value[v] <- min over edges u -> v of (value[u] + weight)
 
-until nothing can change. Unit weights are closed by levels, other weights by relaxation (``programs``). The core stays
-on the device from round to round; one over the memory budget stays with the host and goes there in compacted pieces.
+is the program min-plus, iterated until nothing can change: unit weights by levels, other weights by relaxation
+(``programs``). The other programs of ``programs.table`` are there as well. The core stays on the device from round to
+round; one over the memory budget stays with the host and goes there in compacted pieces.
 
 Two forms of the same operations. Compiled, for an NPU: the loop itself runs on the device, so that no iteration waits
 for the host, and sizes are padded to powers of two, so that a new core of a known size compiles nothing. Eager, for the
@@ -15,7 +16,9 @@ Invariant: every number that leaves here is exact (``programs.exact``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +30,14 @@ from npu_engine.programs.exact import (
     IntArray,
     Interrupted,
     KeepGoing,
+    Matrix,
     ProgramError,
     Values,
     absolute,
     lightest_weight,
     relative,
 )
-from npu_engine.programs.table import Closing, CoreEdges, Device, UnitMinPlus, WeightedMinPlus
+from npu_engine.programs.table import PROGRAMS, Closing, CoreEdges, Device, Placed, UnitMinPlus, WeightedMinPlus
 
 __all__ = ["Answer", "CoreProgram", "IntArray", "Interrupted", "ProgramError"]
 
@@ -54,12 +58,17 @@ class Answer:
 class CoreProgram:
     """Holds one core on the device and iterates on it from any given values."""
 
-    def __init__(self, *, compiled: bool, memory_budget: int | None = None) -> None:
-        """``memory_budget``: bytes that a core and its products may take on the device; None: what is free."""
+    def __init__(self, *, compiled: bool, memory_budget: int | None = None, device: Device | None = None) -> None:
+        """``memory_budget``: bytes that a core and its products may take on the device; None: what is free.
+
+        ``device``: one that is shared with other cores.
+        """
         self._budget = memory_budget
-        self._device = Device(compiled=compiled, budget=self._bytes_to_use())
+        self._device = device or Device(compiled=compiled, budget=bytes_to_use(memory_budget))
         self._ids = np.empty(0, np.int64)
         self._core: Closing | None = None
+        self._stepping: Placed | None = None
+        self.name = "min-plus"
         self.edges = 0
         self.unit_weights = True
         self.diameter: int | None = None
@@ -73,6 +82,24 @@ class CoreProgram:
     def in_pieces(self) -> bool:
         """Whether the core is over the memory budget."""
         return not self._device.fits(len(self._ids))
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the core is still where it was put; compiled, another one may have taken its place."""
+        placed = self._core or self._stepping
+        return placed is None or placed.in_place
+
+    def leave(self) -> None:
+        """Give the device's memory back; the core has to be loaded again."""
+        placed, self._core, self._stepping = self._core or self._stepping, None, None
+        if placed is not None:
+            placed.leave()
+
+    @property
+    def nbytes(self) -> int:
+        """What the core takes while nothing is computed."""
+        placed = self._core or self._stepping
+        return 0 if placed is None else placed.nbytes
 
     @property
     def rows_at_once(self) -> int:
@@ -94,26 +121,59 @@ class CoreProgram:
             if not compiled:  # there, every number of rows is another graph to compile
                 core.close(np.repeat(values, 2, axis=0), lambda: True)
 
-    def load(self, edges: IntArray) -> None:
-        """Make ``edges`` (int64[e, 2]: src dst, or [e, 3] with a weight) the resident core; any ids >= 0 will do."""
-        self._ids, self._core, self.edges, self.diameter = np.empty(0, np.int64), None, 0, None
+    def load(
+        self,
+        edges: IntArray,
+        program: str = "min-plus",
+        weight: Matrix | None = None,
+        make_room: Callable[[int], None] = lambda vertices: None,
+    ) -> None:
+        """Make ``edges`` (int64[e, 2]: src dst, or [e, 3] with a weight) the resident core; any ids >= 0 will do.
+
+        ``weight``: float32 ones, for plus-times. ``make_room`` hears the number of vertices before the core is placed.
+        """
+        self._ids, self._core, self._stepping = np.empty(0, np.int64), None, None
+        self.name, self.edges, self.diameter = program, 0, None
         if edges.ndim != 2 or edges.shape[1] not in (2, 3):
             raise ProgramError(f"edges have 2 or 3 columns, these have the shape {edges.shape}")
-        self._device.limit(self._bytes_to_use())
+        self._device.limit(bytes_to_use(self._budget))
+        if program == "min-plus":
+            self._load_closing(edges, make_room)
+        else:
+            self._load_stepping(edges, weight, make_room)
+        self.edges = len(edges)
+
+    def _load_closing(self, edges: IntArray, make_room: Callable[[int], None]) -> None:
         loop = edges[:, 0] == edges[:, 1]
         proper = edges[~loop] if loop.any() else edges  # a loop never improves a value
         weight = proper[:, 2] if proper.shape[1] == 3 else None
         self.unit_weights = weight is None or bool((weight == 1).all())
-        if len(proper):
-            ids, ends = _number(proper[:, :2])
+        if not len(proper):
+            return
+        ids, ends = _number(proper[:, :2])
+        self._require_size(len(ids))
+        if weight is None or self.unit_weights:
+            make_room(len(ids))
+            self._core = UnitMinPlus(CoreEdges(len(ids), ends), self._device)
+        else:
+            lightest_weight(weight, len(ids))  # before float32 could round one
+            make_room(len(ids))
+            self._core = WeightedMinPlus(CoreEdges(len(ids), ends, weight.astype(np.float32)), self._device)
+        self._ids = ids
+
+    def _load_stepping(self, edges: IntArray, weight: Matrix | None, make_room: Callable[[int], None]) -> None:
+        """A core for a program other than min-plus: loops count."""
+        if self.name not in PROGRAMS:
+            raise ProgramError(f"there is no program {self.name}")
+        self.unit_weights = False
+        if weight is None and edges.shape[1] == 3:
+            weight = edges[:, 2].astype(np.float32)
+        if len(edges):
+            ids, ends = _number(edges[:, :2])
             self._require_size(len(ids))
-            if weight is None or self.unit_weights:
-                self._core = UnitMinPlus(CoreEdges(len(ids), ends), self._device)
-            else:
-                lightest_weight(weight, len(ids))  # before float32 could round one
-                self._core = WeightedMinPlus(CoreEdges(len(ids), ends, weight.astype(np.float32)), self._device)
+            make_room(len(ids))
+            self._stepping = PROGRAMS[self.name].place(CoreEdges(len(ids), ends, weight), self._device)
             self._ids = ids
-        self.edges = len(edges)
 
     def run(self, pairs: IntArray, keep_going: KeepGoing = lambda: True) -> Answer:
         """Iterate from the given values (int64[r, 2]: vertex value) to the fixed point.
@@ -138,25 +198,45 @@ class CoreProgram:
         return Answer(found, iterations)
 
     def run_batch(self, values: Values, keep_going: KeepGoing = lambda: True) -> Values:
-        """Close every row of values[B, k]: column v is vertex v, -1 is "no value", there and in the answer.
+        """``run_rows`` of min-plus without the iterations."""
+        return self.run_rows(values, keep_going)[0]
 
-        The core's vertices must be below k; a vertex without an edge in the core keeps its values.
+    def run_rows(self, values: Any, keep_going: KeepGoing = lambda: True) -> tuple[Any, int]:
+        """The program on every row of values[B, k]: column v is vertex v; also the iterations.
+
+        Min-plus and min-select: int32, -1 is "no value", there and in the answer; a vertex without an edge in the core
+        keeps its values. Plus-times: float32; or-and: 0 and 1; what nothing leads to is 0.
         """
         k = values.shape[1]
         if len(self._ids) and int(self._ids[-1]) >= k:
             raise ProgramError(f"unknown vertex {int(self._ids[-1])}: the values are of the vertices 0 to {k - 1}")
-        found = np.where(values < 0, NO_VALUE, values).astype(np.int32)
-        if not len(self._ids):
-            return found
-        for first in range(0, len(values), self.rows_at_once):
-            block = found[first : first + self.rows_at_once]
-            rows, base = relative(np.take(block, self._ids, axis=1))
-            closed, _ = self.close(rows, keep_going)
-            values_now = absolute(closed, base)
-            if int(values_now.max(initial=0)) > LARGEST_VALUE:
-                raise ProgramError(f"a value of {int(values_now.max())} does not fit into int32")
-            block[:, self._ids] = values_now
-        return found
+        closes = self.name in ("min-plus", "min-select")
+        found = np.where(values < 0, NO_VALUE, values).astype(np.int32) if closes else np.zeros_like(values)
+        iterations = 0
+        for first in range(0, len(values) if len(self._ids) else 0, self.rows_at_once):
+            block = slice(first, first + self.rows_at_once)
+            rows = np.take(values[block], self._ids, axis=1)
+            found[block, self._ids], done = self._run_block(rows, keep_going)
+            iterations = max(iterations, done)
+        return found, iterations
+
+    def _run_block(self, rows: Any, keep_going: KeepGoing) -> tuple[Any, int]:
+        """Rows of the core's own vertices."""
+        if self._core is not None:
+            given, base = relative(np.where(rows < 0, NO_VALUE, rows))
+            closed, iterations = self.close(given, keep_going)
+            values = absolute(closed, base)
+            if int(values.max(initial=0)) > LARGEST_VALUE:
+                raise ProgramError(f"a value of {int(values.max())} does not fit into int32")
+            return values, iterations
+        assert self._stepping is not None
+        if self.name == "min-select":
+            # "No label" is the largest of all: whatever reaches it is smaller.
+            labels = self._stepping.batch(np.where(rows < 0, LARGEST_VALUE + 1, rows.astype(np.int64)), keep_going)
+            return np.where(labels > LARGEST_VALUE, NO_VALUE, labels), self._stepping.iterations
+        if self.name == "or-and":
+            return self._stepping.batch(rows > 0, keep_going), 1
+        return self._stepping.batch(np.ascontiguousarray(rows, np.float32), keep_going), 1
 
     def close(self, rows: Values, keep_going: KeepGoing = lambda: True) -> tuple[Values, int]:
         """Close rows[B, vertices]: relative to the smallest value of each row, ``UNREACHED`` is none.
@@ -169,10 +249,6 @@ class CoreProgram:
             some = rows.min(axis=1, keepdims=True) < UNREACHED
             rows = np.where(some, np.minimum(rows, self.diameter), rows)
         return self._core.close(rows, keep_going)
-
-    def _bytes_to_use(self) -> int:
-        available = _available_bytes()
-        return min(limit for limit in (self._budget, available, PLENTY_BYTES) if limit is not None)
 
     def _require_size(self, vertices: int) -> None:
         if vertices > LARGEST_CORE:
@@ -198,6 +274,11 @@ def _number(ends: IntArray) -> tuple[IntArray, IntArray]:
     used = np.zeros(largest + 1, bool)
     used[ends] = True
     return np.flatnonzero(used), (np.cumsum(used) - 1)[ends]
+
+
+def bytes_to_use(budget: int | None) -> int:
+    """The budget, as far as so much is free."""
+    return min(limit for limit in (budget, _available_bytes(), PLENTY_BYTES) if limit is not None)
 
 
 def _available_bytes() -> int | None:

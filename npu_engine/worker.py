@@ -1,8 +1,9 @@
 """The service loop: look at the exchange directory, serve what is announced, round after round.
 
 ``WorkerProtocol`` decides, ``WorkerMailbox`` reads and writes, ``CoreProgram`` computes; this module carries the
-actions out and feeds the outcome back. Invariant: no content of a round ends the worker. A round that cannot be served
-is left without an answer, with its reason in the log and in worker.json, and the worker goes on.
+actions out and feeds the outcome back. Indexes are built in between, when no round is waiting (``index_service``).
+Invariant: no content of a round ends the worker. A round that cannot be served is left without an answer, with its
+reason in the log and in worker.json, and the worker goes on.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from exchange import protocol
 from exchange.errors import ExchangeError, RoundGone
-from exchange.mailbox import CoreIdentity, WorkerMailbox
+from exchange.payload import Question
 from exchange.watch import Watcher
-from npu_engine.program import Answer, CoreProgram, IntArray, Interrupted, ProgramError
+from exchange.worker_mailbox import CoreIdentity, WorkerMailbox
+from npu_engine.index_service import IndexService
+from npu_engine.program import CoreProgram, IntArray, Interrupted, ProgramError
+from npu_engine.resident import Key, ResidentCores
 
 LONGEST_WAIT_S = 0.2
 # After the directory itself could not be read: long enough not to fill the log's disk, short enough to recover soon.
@@ -31,9 +36,11 @@ TROUBLE_WAIT_S = 0.5
 class _Round:
     """What is known of the round in work."""
 
-    pairs: IntArray = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    question: Question | None = None
+    core: CoreProgram | None = None
     core_size: int = 0
-    answer: Answer | None = None
+    found: Any = None  # pairs int64[r, 2], or rows [B, k]
+    iterations: int = 0
     read_s: float = 0.0
     compute_s: float = 0.0
     write_s: float = 0.0
@@ -46,7 +53,7 @@ class Worker:
         self,
         mailbox: WorkerMailbox,
         watcher: Watcher,
-        program: CoreProgram,
+        cores: ResidentCores,
         *,
         device: str,
         log: logging.Logger,
@@ -54,12 +61,13 @@ class Worker:
         parent: int | None = None,
         once: bool = False,
     ) -> None:
-        self._mailbox, self._watcher, self._program = mailbox, watcher, program
+        self._mailbox, self._watcher, self._cores = mailbox, watcher, cores
         self._device, self._log, self._stop_reason = device, log, stop_reason
         self._parent, self._once = parent, once
         self._protocol = protocol.WorkerProtocol()
         self._round = _Round()
-        self._resident: CoreIdentity | None = None
+        self._loading: Key | None = None
+        self._indexes = IndexService(mailbox, cores, device=device, log=log, why_stop=self._why_stop)
         self._trouble = ""
         self._interrupted_by: str | None = None
         self._running = True
@@ -73,6 +81,7 @@ class Worker:
                 if reason is None:
                     for round_id in self._mailbox.pending_rounds():
                         self._feed(protocol.RoundSeen(round_id))
+                    self._running = self._running and self._indexes.serve()
                 self._trouble = ""
             except Exception as error:  # a disk that fails for a while, mostly; whatever it is, it is no reason to end
                 self._report_trouble(str(error) or type(error).__name__)
@@ -80,11 +89,11 @@ class Worker:
             if self._once and self.answered:
                 reason = "one round was answered (--once)"
             elif not self._running:
-                reason = self._interrupted_by or "asked to stop"
+                reason = self._interrupted_by or self._why_stop() or "asked to stop"
             if reason is not None:
                 self._feed(protocol.StopSeen())
                 return reason
-            self._watcher.wait(LONGEST_WAIT_S)
+            self._watcher.wait(0.0 if self._indexes.busy else LONGEST_WAIT_S)
 
     def _why_stop(self) -> str | None:
         signalled = self._stop_reason()
@@ -146,57 +155,72 @@ class Worker:
         except Exception as error:
             # Whatever MindSpore or numpy raise: the round is lost, not the worker.
             self._log.exception("unexpected failure in %s", round_id)
-            self._resident = None  # the core may be half placed
+            if self._loading is not None:
+                self._cores.drop(self._loading)  # it may be half placed
             return failed(round_id, f"{type(error).__name__}: {error}")
 
     def _load(self, round_id: str) -> None:
         began = time.perf_counter()
         self._round = _Round()
-        if self._mailbox.core_identity(round_id) != self._resident:
-            self._load_core(round_id)
-        pairs, header = self._mailbox.load_values(round_id)
-        self._round.pairs = pairs
-        self._round.core_size = _core_size(header.get("core"), self._program.vertices, pairs[:, 0])
+        identity = self._mailbox.core_identity(round_id)
+        question = self._mailbox.load_question(round_id)
+        self._loading = key = identity, question.program.name
+        core = self._cores.find(key, question.batch) or self._load_core(round_id, identity, question)
+        size = question.rows.shape[1] if question.rows is not None else None
+        if question.pairs is not None:
+            size = _core_size(question.header.get("core"), core.vertices, question.pairs[:, 0])
+        self._round.question, self._round.core, self._round.core_size = question, core, size or 0
         self._round.read_s = time.perf_counter() - began
 
-    def _load_core(self, round_id: str) -> None:
+    def _load_core(self, round_id: str, identity: CoreIdentity, question: Question) -> CoreProgram:
         began = time.perf_counter()
-        self._resident = None
-        edges, identity = self._mailbox.load_core(round_id)
+        found, identity = self._mailbox.load_core_file(round_id)
         parsed = time.perf_counter()
-        self._program.load(edges)
-        self._resident = identity
+        self._loading = key = identity, question.program.name
+        core = self._cores.place(key, found.edges, found.weight)
         self._log.info(
-            "core of %s: %d vertices with edges, %d edges, read in %.1f ms, %s in %.1f ms",
+            "core of %s: %s, %d vertices with edges, %d edges, read in %.1f ms, %s in %.1f ms",
             round_id,
-            len(self._program.vertices),
-            self._program.edges,
+            question.program.name,
+            len(core.vertices),
+            core.edges,
             1e3 * (parsed - began),
-            "ready for compacted pieces (over the memory budget)" if self._program.in_pieces else "on the device",
+            "ready for compacted pieces (over the memory budget)" if core.in_pieces else "on the device",
             1e3 * (time.perf_counter() - parsed),
         )
+        return core
 
     def _compute(self, round_id: str) -> None:
         def keep_going() -> bool:
             self._interrupted_by = self._why_stop()
             return self._interrupted_by is None and not self._mailbox.round_abandoned(round_id)
 
+        now = self._round
+        assert now.core is not None
+        assert now.question is not None  # the protocol asks for it only after Loaded
         began = time.perf_counter()
-        self._round.answer = self._program.run(self._round.pairs, keep_going)
-        self._round.compute_s = time.perf_counter() - began
+        if now.question.pairs is not None:
+            answer = now.core.run(now.question.pairs, keep_going)
+            now.found, now.iterations = answer.pairs, answer.iterations
+        else:
+            now.found, now.iterations = now.core.run_rows(now.question.rows, keep_going)
+        now.compute_s = time.perf_counter() - began
 
     def _write(self, round_id: str) -> None:
-        answer = self._round.answer
-        assert answer is not None  # the protocol asks for it only after Computed
+        now = self._round
+        assert now.question is not None  # the protocol asks for it only after Computed
         began = time.perf_counter()
         facts: dict[str, str | int | float] = {
             "device": self._device,
-            "iterations": answer.iterations,
-            "read_s": f"{self._round.read_s:.6f}",
-            "compute_s": f"{self._round.compute_s:.6f}",
+            "iterations": now.iterations,
+            "read_s": f"{now.read_s:.6f}",
+            "compute_s": f"{now.compute_s:.6f}",
         }
-        self._mailbox.write_data(round_id, answer.pairs, facts)
-        self._round.write_s = time.perf_counter() - began
+        if now.question.pairs is not None:
+            self._mailbox.write_data(round_id, now.found, facts)
+        else:
+            self._mailbox.write_rows(round_id, now.question.program, now.found, facts)
+        now.write_s = time.perf_counter() - began
 
     def _create_ok(self, round_id: str) -> None:
         try:
@@ -206,15 +230,19 @@ class Worker:
             return
         self.answered += 1
         self._running = not self._once
-        done, answer = self._round, self._round.answer
+        done, question = self._round, self._round.question
+        assert question is not None
+        assert done.core is not None
+        sent = question.pairs if question.pairs is not None else question.rows
         self._log.info(
-            "%s: core %d, %d edges, %d values in, %d out, %d iterations, read %.1f compute %.1f write %.1f ms",
+            "%s: %score %d, %d edges, %d values in, %d out, %d iterations, read %.1f compute %.1f write %.1f ms",
             round_id,
+            "" if question.rows is None else f"{question.program.name} on {question.batch} vectors, ",
             done.core_size,
-            self._program.edges,
-            len(done.pairs),
-            len(answer.pairs) if answer else 0,
-            answer.iterations if answer else 0,
+            done.core.edges,
+            _values(sent),
+            _values(done.found),
+            done.iterations,
             1e3 * done.read_s,
             1e3 * done.compute_s,
             1e3 * done.write_s,
@@ -226,6 +254,13 @@ class Worker:
             self._mailbox.announce(skipped_round=round_id, skipped_reason=reason)
         except ExchangeError as error:
             self._log.warning("worker.json could not be written: %s", error)
+
+
+def _values(pairs_or_rows: Any) -> int:
+    """How many values there are in pairs int64[r, 2] or in rows [B, k]."""
+    if pairs_or_rows.dtype == np.int64:
+        return len(pairs_or_rows)
+    return int(np.count_nonzero(pairs_or_rows >= 0))
 
 
 def _core_size(declared: str | None, in_core: IntArray, with_value: IntArray) -> int:

@@ -48,6 +48,8 @@ class CompactedCore:
         self._targets = edges.ends[order, 1]
         self._weight = None if edges.weight is None else edges.weight[order]
         self._offsets = np.concatenate(([0], np.cumsum(np.bincount(edges.ends[:, 0], minlength=edges.size))))
+        held = (self._targets, self._offsets) if self._weight is None else (self._targets, self._offsets, self._weight)
+        self.nbytes = sum(array.nbytes for array in held)  # with the host
 
     def tiles(self, active: Flags, wanted: Flags, rows: int = 1) -> Iterator[Tile]:
         """Block by block of active sources, so that the gathered edges are bounded, too."""

@@ -68,6 +68,7 @@ class Core(Protocol):
     """A core that programs can go over."""
 
     size: int
+    nbytes: int
 
     def tiles(self, active: Flags, wanted: Flags, rows: int = 1) -> Iterator[Tile]:
         """Tiles with, together, at least all edges from ``active`` to ``wanted`` vertices, each edge once.
@@ -84,6 +85,7 @@ class ResidentCore:
         self.size = edges.size
         self._symmetric = edges.combine != "min" and is_symmetric(matrix)  # sums over sources need them in the rows
         self._matrix = Tensor.from_numpy(matrix)
+        self.nbytes = matrix.nbytes
 
     def tiles(self, active: Flags, wanted: Flags, rows: int = 1) -> Iterator[Tile]:
         """The whole matrix, or copies of a few of its rows: the wanted ones, in a symmetric core the active ones."""

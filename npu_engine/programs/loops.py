@@ -27,6 +27,21 @@ class CompiledLoops:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self._loops: dict[tuple[type[nn.Cell], int], Any] = {}
+        self._tickets: dict[int, int] = {}
+        self._placed = 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(loop.matrix.nbytes) for loop in self._loops.values())
+
+    def ticket(self, loop: Any) -> int | None:
+        """Changes when another core is put into the loop; None once the loop is given up."""
+        return self._tickets.get(id(loop))
+
+    def give_up(self, loop: Any) -> None:
+        """Forget a loop with its matrix."""
+        self._loops = {key: kept for key, kept in self._loops.items() if kept is not loop}
+        self._tickets.pop(id(loop), None)
 
     def place(self, kind: type[nn.Cell], edges: CoreEdges) -> Any:
         """A loop of that kind with this core in it."""
@@ -38,6 +53,8 @@ class CompiledLoops:
             # Parameter.set_data would leave the compiled graph reading the old matrix (MindSpore 2.10 on the CPU).
             ops.assign(known.matrix, Tensor.from_numpy(matrix).astype(known.matrix.dtype))
         self._loops[kind, len(matrix)] = known  # last: the one in use is the last to go
-        while len(self._loops) > 1 and sum(loop.matrix.nbytes for loop in self._loops.values()) > self.budget:
-            self._loops.pop(next(iter(self._loops)))
+        self._placed += 1
+        self._tickets[id(known)] = self._placed
+        while len(self._loops) > 1 and self.nbytes > self.budget:
+            self._tickets.pop(id(self._loops.pop(next(iter(self._loops)))))
         return known

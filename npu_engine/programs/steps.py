@@ -7,11 +7,11 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 from npu_engine.programs.cores import Core, product
-from npu_engine.programs.exact import Flags, Matrix
+from npu_engine.programs.exact import Flags, Interrupted, KeepGoing, Matrix
 from npu_engine.programs.loops import power_of_two
 
 
-def multiply(core: Core, vectors: Matrix) -> Matrix:
+def multiply(core: Core, vectors: Matrix, keep_going: KeepGoing = lambda: True) -> Matrix:
     """out[b, v] = sum over edges u -> v of vectors[b, u] * weight.
 
     In float32; exact while all sums are integers up to 2**24, otherwise right to rounding.
@@ -19,6 +19,8 @@ def multiply(core: Core, vectors: Matrix) -> Matrix:
     found: Matrix = np.zeros(vectors.shape, np.float32)
     everything = np.ones(core.size, bool)
     for tile in core.tiles((vectors != 0).any(axis=0), everything, len(vectors)):
+        if not keep_going():
+            raise Interrupted
         found[:, tile.targets] += product(tile, vectors[:, tile.sources])
     return found
 

@@ -167,13 +167,14 @@ def serve_with_a_faulty_program(directory: str) -> tuple[str, int]:
     from exchange.mailbox import WorkerMailbox
     from exchange.watch import Watcher
     from npu_engine.program import Answer, CoreProgram
+    from npu_engine.resident import ResidentCores
     from npu_engine.worker import Worker
 
     class Faulty(CoreProgram):
         runs = 0
 
         def run(self, *arguments: object) -> Answer:  # type: ignore[override]
-            self.runs += 1
+            Faulty.runs += 1
             if self.runs == 1:
                 raise ZeroDivisionError("the device is on fire")
             return super().run(*arguments)  # type: ignore[arg-type]
@@ -182,7 +183,8 @@ def serve_with_a_faulty_program(directory: str) -> tuple[str, int]:
     log = logging.Logger("faulty")
     log.addHandler(handler := logging.FileHandler(record))
     with Watcher(directory, "poll") as watcher:
-        worker = Worker(WorkerMailbox(directory), watcher, Faulty(compiled=False), device="CPU", log=log, once=True)
+        cores = ResidentCores(compiled=False, kind=Faulty)
+        worker = Worker(WorkerMailbox(directory), watcher, cores, device="CPU", log=log, once=True)
         worker.serve()
     handler.close()
     return record.read_text(), worker.answered

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exchange.files import lock_directory
-from hybrid import partner
+from hybrid import exchange_directory
 
 
 def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +21,7 @@ def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = lock_directory(held, "0123abcd")
     for folder in (old, held, foreign):
         os.utime(folder, (1, 1))
-    monkeypatch.setattr(partner, "_MEMORY", tmp_path)
-    fresh = partner._fresh_directory()
+    monkeypatch.setattr(exchange_directory, "_MEMORY", tmp_path)
+    fresh = exchange_directory.fresh_directory()
     lock.release(remove=True)
     assert sorted(tmp_path.iterdir()) == sorted([young, held, foreign, fresh])

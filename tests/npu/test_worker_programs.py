@@ -1,0 +1,156 @@
+"""Batches, programs and the index through the real thing: coordinator, files, a worker process with MindSpore."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from exchange.index import CoreIndexArrays
+from hybrid.config import load_config
+from hybrid.partner import NpuPartner
+from hybrid.trace import Trace
+from hybrid.traverse import Answer
+from tests.npu.twin import any_marked, close_row, count_hops, hops_between_all, smallest_label, weighted_sum
+
+PATIENCE_S = 60.0
+K, N = 60, 80
+DRAW = np.random.default_rng(12)
+
+
+def graph() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """CSR of more vertices than the core, with loops; and the edges inside the core."""
+    pairs = np.unique(DRAW.integers(0, N, (500, 2)), axis=0)
+    offsets = np.searchsorted(pairs[:, 0], np.arange(N + 1))
+    return offsets, pairs[:, 1].astype(np.int32), pairs
+
+
+OFFSETS, TARGETS, PAIRS = graph()
+INSIDE = (PAIRS < K).all(axis=1)
+ENDS = PAIRS[INSIDE]
+ONES = np.ones(len(ENDS), np.int64)
+
+
+@pytest.fixture(scope="module", params=["binary", "text"])
+def partner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NpuPartner]:
+    """One worker for all tests of a format: each leaves its core behind, and the next one asks for another."""
+    overrides = ["npu.device=cpu", f"exchange.format={request.param}", "npu.round_timeout_s=60"]
+    made = NpuPartner(load_config(None, overrides), tmp_path_factory.mktemp("worker") / "worker.log", Trace())
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+def ask(partner: NpuPartner, values: np.ndarray) -> Answer:
+    deadline = time.monotonic() + PATIENCE_S
+    partner.submit(values)
+    while (answer := partner.poll()) is None:
+        assert partner.usable, partner.failure
+        assert time.monotonic() < deadline
+        partner.wait()
+    assert answer.values.shape == values.shape
+    assert answer.values.dtype == values.dtype
+    return answer
+
+
+def some_values(rows: int | None, values: int = 7) -> np.ndarray:
+    shape = (K,) if rows is None else (rows, K)
+    drawn = DRAW.integers(3, 3 + values, shape)
+    return np.where(DRAW.random(shape) < 0.1, drawn, -1).astype(np.int32)
+
+
+@pytest.mark.parametrize("rows", [None, 1, 5])
+@pytest.mark.parametrize("weighted", [False, True], ids=["hops", "weighted"])
+def test_min_plus(partner: NpuPartner, rows: int | None, weighted: bool) -> None:
+    weight = DRAW.integers(1, 9, len(PAIRS)) if weighted else None
+    partner.publish_edges(OFFSETS, TARGETS, K, weight=weight)
+    for _ in range(2):
+        values = some_values(rows)
+        if rows == 5:
+            values[3] = -1  # a row that has nothing, and stays so
+        found = np.atleast_2d(ask(partner, values).values)
+        for given, row in zip(np.atleast_2d(values), found, strict=True):
+            twin = count_hops(ENDS, ONES, given) if weight is None else close_row(ENDS, weight[INSIDE], given)
+            assert np.array_equal(row, twin)
+
+
+@pytest.mark.parametrize("rows", [None, 3])
+def test_min_select(partner: NpuPartner, rows: int | None) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, K, program="min-select")
+    labels = DRAW.integers(0, 2**31 - 1, (K,) if rows is None else (rows, K)).astype(np.int32)
+    labels[..., 5] = -1
+    found = np.atleast_2d(ask(partner, labels).values)
+    for given, row in zip(np.atleast_2d(labels), found, strict=True):
+        twin = smallest_label(ENDS, ONES, np.where(given < 0, 2**31, given.astype(np.int64)))
+        assert np.array_equal(row, np.where(twin == 2**31, -1, twin))
+
+
+@pytest.mark.parametrize("rows", [None, 4])
+@pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weighted"])
+def test_plus_times(partner: NpuPartner, rows: int | None, weighted: bool) -> None:
+    weight = DRAW.random(len(PAIRS)) if weighted else None
+    partner.publish_edges(OFFSETS, TARGETS, K, program="plus-times", weight=weight)
+    shape = (K,) if rows is None else (rows, K)
+    values = (DRAW.random(shape) * 1e-3).astype(np.float32)
+    found = np.atleast_2d(ask(partner, values).values)
+    factors = ONES if weight is None else weight[INSIDE]
+    expected = [weighted_sum(ENDS, factors, row) for row in np.atleast_2d(values)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [None, 4])
+def test_or_and(partner: NpuPartner, rows: int | None) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, K, program="or-and")
+    marks = (DRAW.random((K,) if rows is None else (rows, K)) < 0.05).astype(np.int32)
+    found = np.atleast_2d(ask(partner, marks).values)
+    expected = [any_marked(ENDS, ONES, row > 0) for row in np.atleast_2d(marks)]
+    assert np.array_equal(found, np.array(expected))
+
+
+def await_index(partner: NpuPartner) -> CoreIndexArrays | None:
+    deadline = time.monotonic() + PATIENCE_S
+    while (index := partner.poll_index()) is None and not partner.index_failure:
+        assert partner.usable, partner.failure
+        assert time.monotonic() < deadline
+        partner.wait()
+    return index
+
+
+def test_the_index_and_rounds_beside_it(partner: NpuPartner) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, K)
+    assert partner.poll_index() is None
+    assert partner.request_index()
+    values = some_values(None)
+    assert np.array_equal(ask(partner, values).values, count_hops(ENDS, ONES, values))
+    index = await_index(partner)
+    assert index is not None, partner.index_failure
+    expected = hops_between_all(list(range(K)), ENDS)
+    assert np.array_equal(index.distance, expected)
+    assert index.farthest == expected[expected < 255].max()
+    assert index.diameter == (None if expected.max() == 255 else expected.max())
+    assert index.facts["device"] == "CPU"
+    assert partner.poll_index() is index
+    values = some_values(4)
+    answer = ask(partner, values).values
+    assert np.array_equal(answer, [count_hops(ENDS, ONES, row) for row in values])
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    assert partner.poll_index() is None, "another core has another index"
+
+
+def test_a_core_without_an_index_says_why_and_rounds_go_on(partner: NpuPartner) -> None:
+    size = 300
+    line = np.arange(1, size, dtype=np.int32)
+    partner.publish_edges(np.append(np.arange(size), size - 1), line, size)
+    assert partner.request_index()
+    assert await_index(partner) is None
+    assert "a distance of" in partner.index_failure
+    partner.publish_edges(OFFSETS, TARGETS, K, program="or-and")
+    assert not partner.request_index()
+    assert "an index counts edges" in partner.index_failure
+    partner.publish_edges(OFFSETS, TARGETS, K)
+    values = some_values(None)
+    assert np.array_equal(ask(partner, values).values, count_hops(ENDS, ONES, values))
