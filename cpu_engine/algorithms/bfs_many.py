@@ -25,6 +25,7 @@ from cpu_engine.kernels.many import (
     clear_words_step,
     collect_step,
     count_bits_step,
+    count_up,
     push_listed_step,
     push_step,
     push_thin_levels_step,
@@ -42,7 +43,7 @@ LIST_VERTICES = 16  # a frontier is listed again when it has fewer vertices than
 SAMPLE = 1024  # edges whose ends tell how thick each root's frontier is
 FEW_ROOTS = 8  # searches do not meet if a frontier's vertices have fewer roots each ...
 DEEP = 32  # ... when this many levels were run, and most is still unexplored; looked at again with twice the levels
-_FEWEST_PLANES = 4
+_FEWEST_PLANES, _MOST_PLANES = 4, 32
 _LINE = 64  # bytes; a row that begins a cache line can be streamed to memory
 _ALL = 2**64 - 1
 
@@ -80,11 +81,14 @@ class ManyBfs:
         self._targets, self._sources, self._best = (
             ids.view(f"u{ids.itemsize}") for ids in (graph.out_targets, graph.in_sources, graph.best_in)
         )
+        self._out = graph.out_offsets[:-1], graph.out_offsets[1:]  # where each list begins and ends
+        self._in = graph.in_offsets[:-1], graph.in_offsets[1:]
         self._bounds = np.searchsorted(graph.in_offsets, np.arange(threads + 1) * graph.m // threads)
         self._bounds[0], self._bounds[-1] = 0, n
         self._whole = np.array([0, n], np.int64)
         self._seen, self._front, self._fresh = (np.zeros(n, np.uint64) for _ in range(3))
         self._planes = np.zeros((_FEWEST_PLANES, n), np.uint64)
+        self._depths = np.zeros(_MOST_PLANES, np.uint64)
         self._frontier, self._spare = np.empty(n, np.int32), np.empty(n, np.int32)
         self._settled = np.empty((threads, n // (LIST_VERTICES * threads) + 1), np.int32)
         self._unions, self._sizes = np.zeros(threads, np.uint64), np.zeros(threads, np.int64)
@@ -94,6 +98,7 @@ class ManyBfs:
         self._counts = np.zeros((2, ROOTS_PER_PASS), np.int64)
         self._depth = self._count = self._edges = self._levels_run = 0
         self._active = np.uint64(0)
+        self._going = np.uint64(_ALL)  # roots that make their next level when one is made
         self._listed = self._clean = self._ended = True
 
     def run(self, roots: np.ndarray, *, parents: bool = False) -> ManyResult:
@@ -101,8 +106,8 @@ class ManyBfs:
         roots = np.asarray(roots, np.int64)
         if roots.size and not 0 <= int(roots.min()) <= int(roots.max()) < self._graph.n:
             raise ValueError(f"roots must be internal ids, 0..{self._graph.n - 1}")
-        level = _Table(self._graph.n, roots.size, np.uint8)
-        parent = _Table(self._graph.n, roots.size, np.int32) if parents else None
+        level = Table(self._graph.n, roots.size, np.uint8)
+        parent = Table(self._graph.n, roots.size, np.int32) if parents else None
         levels = looked = 0
         for first in range(0, roots.size, ROOTS_PER_PASS):
             width = min(ROOTS_PER_PASS, roots.size - first)
@@ -117,14 +122,14 @@ class ManyBfs:
             looked += int(self._tally[:, 0].sum())
         return ManyResult(level.by_root(), None if parent is None else parent.by_root(), levels, looked)
 
-    def _write_levels(self, level: _Table, column: int, width: int) -> None:
+    def _write_levels(self, level: Table, column: int, width: int) -> None:
         planes, threads = self._planes[: self._planes_used()], numba.get_num_threads()
         if level.cells.itemsize == 1 and level.stride % ROOTS_PER_PASS == 0:
             expand_bytes_step(self._seen, planes, level.cells, level.stride, column, threads)
         else:
             expand_numbers_step(self._seen, planes, level.cells, level.stride, column, width, threads)
 
-    def _write_parents(self, parent: _Table, column: int, width: int) -> None:
+    def _write_parents(self, parent: Table, column: int, width: int) -> None:
         width = ROOTS_PER_PASS if parent.stride % ROOTS_PER_PASS == 0 else width
         find_parents_many_step(
             self._graph.in_offsets, self._sources, self._seen, self._planes[: self._planes_used()], parent.cells,
@@ -134,7 +139,7 @@ class ManyBfs:
     def _planes_used(self) -> int:
         return self._depth.bit_length()
 
-    def _search_each(self, roots: np.ndarray, level: _Table, parent: _Table | None, column: int) -> None:
+    def _search_each(self, roots: np.ndarray, level: Table, parent: Table | None, column: int) -> None:
         graph, threads = self._graph, min(numba.get_num_threads(), roots.size)
         level.make_room_for(graph.n)  # how deep it will be is known afterwards
         parents = np.empty(0, np.int32) if parent is None else parent.cells
@@ -148,7 +153,6 @@ class ManyBfs:
 
     def _traverse(self, roots: np.ndarray) -> bool:
         """All levels of one pass, in seen and planes; False where it is better to search from each root by itself."""
-        graph = self._graph
         self._start(roots)
         look_at = DEEP if self._strategy == "auto" else None
         while self._count:
@@ -161,12 +165,18 @@ class ManyBfs:
                 self._push_thin_levels(look_at or self._deepest)
                 if not self._count or self._depth in (self._deepest, look_at):
                     continue
-            if self._listed and self._strategy != "pull" and self._edges * LIST_EDGES < graph.n:
-                self._push_list()
-            else:
-                self._settle(*self._choose())
+            self._make_level()
         self._ended = True
         return True
+
+    def _make_level(self) -> str:
+        """One level of all roots that go on; returns the direction."""
+        if self._listed and self._strategy != "pull" and self._edges * LIST_EDGES < self._graph.n:
+            self._push_list()
+            return "push"
+        push, pull = self._choose()
+        self._settle(push, pull)
+        return "pull" if pull else "push"
 
     def _start(self, roots: np.ndarray) -> None:
         clear_words_step(self._seen, self._planes[: self._planes_used()])  # no other plane was written
@@ -183,6 +193,7 @@ class ManyBfs:
         self._frontier[: self._count] = distinct
         self._active = np.bitwise_or.reduce(bits)
         self._depth = self._levels_run = 0
+        self._depths.fill(0)
         self._tally.fill(0)
         self._listed = True
         self._clean_fresh()
@@ -208,11 +219,11 @@ class ManyBfs:
         return bits >= FEW_ROOTS * self._count or int(unexplored.sum()) * 2 < roots * self._to.size
 
     def _push_thin_levels(self, last: int) -> None:
-        graph, before = self._graph, self._depth
+        before = self._depth
         budget = -1 if self._strategy == "pull" else self._serial_edges
         self._count, self._edges, self._depth = push_thin_levels_step(
-            graph.out_offsets, self._targets, self._seen, self._front, self._fresh, self._planes, self._frontier,
-            self._count, self._spare, self._whole, before, min(last, self._deepest), budget, self._tally,
+            *self._out, self._targets, self._seen, self._front, self._fresh, self._planes, self._frontier, self._count,
+            self._spare, self._whole, self._depths, self._going, before, min(last, self._deepest), budget, self._tally,
         )  # fmt: skip
         self._levels_run += self._depth - before
         if (self._depth - before) % 2:
@@ -220,22 +231,23 @@ class ManyBfs:
             self._front, self._fresh = self._fresh, self._front
 
     def _push_list(self) -> None:
-        graph = self._graph
+        count_up(self._depths, self._going)
         push_listed_step(
-            graph.out_offsets, self._targets, self._seen, self._front, self._fresh, self._planes, self._frontier,
-            self._count, self._spare, self._bounds, self._depth + 1, self._tally,
+            *self._out, self._targets, self._seen, self._front, self._fresh, self._planes, self._frontier, self._count,
+            self._spare, self._bounds, self._depths, self._tally,
         )  # fmt: skip
         self._front[self._frontier[: self._count]] = 0
         self._count = _gather(self._spare, self._bounds, self._tally[:, 1], self._frontier)
         self._next_level()
 
     def _settle(self, push: np.uint64, pull: np.uint64) -> None:
-        graph, threads = self._graph, self._unions.size
+        threads = self._unions.size
         if push:
             self._push_bits(push)
+        count_up(self._depths, self._going)
         settle_step(
-            self._best, graph.in_offsets, self._sources, self._seen, self._front, self._fresh, self._planes,
-            self._depth + 1, pull, bool(push), self._settled, self._unions, self._tally,
+            self._best, *self._in, self._sources, self._seen, self._front, self._fresh, self._planes, self._depths,
+            pull, bool(push), self._settled, self._unions, self._tally,
         )  # fmt: skip
         self._clean = False
         self._next_level()
@@ -262,9 +274,8 @@ class ManyBfs:
             collect_step(self._front, mask, self._spare, self._sizes)
             count = _gather(self._spare, stretches, self._sizes, self._frontier)
         push_step(
-            self._graph.out_offsets, self._targets, self._front, mask, self._frontier, count, self._fresh,
-            self._bounds, self._tally,
-        )  # fmt: skip
+            *self._out, self._targets, self._front, mask, self._frontier, count, self._fresh, self._bounds, self._tally
+        )
 
     def _clean_fresh(self) -> None:
         if not self._clean:
@@ -286,7 +297,7 @@ class ManyBfs:
         return push, self._active & ~push
 
 
-class _Table:
+class Table:
     """A row per vertex and a column per root, in one stretch of memory whose rows are aligned if they are long."""
 
     def __init__(self, rows: int, columns: int, dtype: type[np.generic]) -> None:

@@ -2,7 +2,10 @@
 
 Encoding invariant, between levels: bit s of ``seen[v]`` is set iff root s reaches v within ``depth`` edges; bit s of
 ``front[v]`` iff it needs exactly ``depth``. The level numbers are bit-sliced: bit s of ``planes[p, v]`` is bit p of the
-level of v from root s.
+level of v from root s. So are the depths: bit s of ``depths[p]`` is bit p of the level that root s is about to make,
+which lets some roots wait while others go on (bfs_many_core.py); mostly all are at the same ``depth``.
+
+Lists are given by where each begins and ends, so that a part of them can be left out.
 
 Indices are cast to unsigned numbers and blocks are cut out as views: numba otherwise provides for negative indices at
 every access, which doubles the time of these loops.
@@ -20,6 +23,15 @@ ONE = np.uint64(1)
 
 
 @njit(cache=True)
+def count_up(depths, mask):
+    """Add one to the bit-sliced depths of the roots in ``mask``."""
+    for p in range(depths.size):
+        carry = depths[p] & mask
+        depths[p] ^= mask
+        mask = carry
+
+
+@njit(cache=True)
 def first_at_least(targets, begin, end, bound):
     """Index of the first of targets[begin:end], ascending, that is not below ``bound``."""
     while begin < end:
@@ -33,7 +45,7 @@ def first_at_least(targets, begin, end, bound):
 
 @njit(cache=True)
 def push_listed_share_step(
-    t, offsets, targets, seen, front, fresh, planes, frontier, count, found, bounds, depth, tally
+    t, begins, ends, targets, seen, front, fresh, planes, frontier, count, found, bounds, depths, tally
 ):
     """Thread t's part of push_listed_step: the targets from bounds[t] to bounds[t + 1].
 
@@ -44,7 +56,7 @@ def push_listed_share_step(
     for i in range(count):
         u = uint64(frontier[i])
         word = front[u]
-        begin, end = offsets[u], offsets[u + ONE]
+        begin, end = begins[u], ends[u]
         if low > 0:
             begin = first_at_least(targets, begin, end, low)
         e = begin
@@ -65,21 +77,21 @@ def push_listed_share_step(
         new = fresh[v]
         seen[v] |= new
         for p in range(planes.shape[0]):
-            if (depth >> p) & 1:
-                planes[p, v] |= new
-        edges += offsets[v + ONE] - offsets[v]
+            if depths[p] != NONE:
+                planes[p, v] |= new & depths[p]
+        edges += ends[v] - begins[v]
     tally[t, 0] += looked
     tally[t, 1] = total - low
     tally[t, 2] = edges
 
 
 @njit(cache=True, parallel=True)
-def push_listed_step(offsets, targets, seen, front, fresh, planes, frontier, count, found, bounds, depth, tally):
-    """Make level ``depth`` from a listed frontier: push its bits, and list the vertices that got new ones.
+def push_listed_step(begins, ends, targets, seen, front, fresh, planes, frontier, count, found, bounds, depths, tally):
+    """Make level ``depths`` from a listed frontier: push its bits, and list the vertices that got new ones.
 
     Invariant  before: ``fresh`` is all zero, ``frontier[:count]`` lists the vertices with a bit in ``front``, which is
-               level depth - 1. After: ``fresh`` is level ``depth``, seen and planes include it, and thread t has listed
-               its vertices in ``found`` from bounds[t] on.
+               the level before. After: ``fresh`` is level ``depths``, seen and planes include it, and thread t has
+               listed its vertices in ``found`` from bounds[t] on.
     Races      none, without atomics: thread t writes seen, fresh, planes and found from bounds[t] to bounds[t + 1]
                only, which is a stretch of each list because lists are sorted; ``front`` is only read.
     Work       O(edges of the frontier) + threads * count bisections.
@@ -88,17 +100,19 @@ def push_listed_step(offsets, targets, seen, front, fresh, planes, frontier, cou
     """
     for t in prange(bounds.size - 1):
         push_listed_share_step(
-            int64(t), offsets, targets, seen, front, fresh, planes, frontier, count, found, bounds, depth, tally
+            int64(t), begins, ends, targets, seen, front, fresh, planes, frontier, count, found, bounds, depths, tally
         )
 
 
 @njit(cache=True)
 def push_thin_levels_step(
-    offsets, targets, seen, front, fresh, planes, frontier, count, found, whole, depth, last, budget, tally
-):
+    begins, ends, targets, seen, front, fresh, planes, frontier, count, found, whole, depths, going, depth, last,
+    budget, tally,
+):  # fmt: skip
     """Whole levels as push_listed_step makes them, while each has at most ``budget`` edges and depth is below ``last``.
 
-    Invariant  as push_listed_step's for each level; ``fresh`` is all zero again at the end.
+    Invariant  as push_listed_step's for each level; ``fresh`` is all zero again at the end, and ``depths`` is the last
+               level that was made.
     Races      none, serial (``whole`` = [0, n]): thousands of tiny levels must not pay for waking threads.
     Work       O(edges of the frontiers).
 
@@ -107,11 +121,12 @@ def push_thin_levels_step(
     """
     edges = 0
     for i in range(count):
-        edges += offsets[frontier[i] + 1] - offsets[frontier[i]]
+        edges += ends[frontier[i]] - begins[frontier[i]]
     while count > 0 and edges <= budget and depth < last:
         depth += 1
+        count_up(depths, going)
         push_listed_share_step(
-            int64(0), offsets, targets, seen, front, fresh, planes, frontier, count, found, whole, depth, tally
+            int64(0), begins, ends, targets, seen, front, fresh, planes, frontier, count, found, whole, depths, tally
         )
         for i in range(count):
             front[frontier[i]] = NONE
@@ -122,7 +137,7 @@ def push_thin_levels_step(
 
 
 @njit(cache=True)
-def push_share_step(t, offsets, targets, front, mask, frontier, count, fresh, bounds):
+def push_share_step(t, begins, ends, targets, front, mask, frontier, count, fresh, bounds):
     """Thread t's part of push_step, the targets from bounds[t] to bounds[t + 1]; returns the edges looked at.
 
     Invariant, races, work: see push_step.
@@ -133,7 +148,7 @@ def push_share_step(t, offsets, targets, front, mask, frontier, count, fresh, bo
         u = uint64(frontier[i])
         word = front[u] & mask
         if word != NONE:
-            begin, end = offsets[u], offsets[u + ONE]
+            begin, end = begins[u], ends[u]
             if low > 0:
                 begin = first_at_least(targets, begin, end, low)
             e = begin
@@ -148,7 +163,7 @@ def push_share_step(t, offsets, targets, front, mask, frontier, count, fresh, bo
 
 
 @njit(cache=True, parallel=True)
-def push_step(offsets, targets, front, mask, frontier, count, fresh, bounds, tally):
+def push_step(begins, ends, targets, front, mask, frontier, count, fresh, bounds, tally):
     """Give the bits in ``mask`` of each frontier vertex to its out-neighbours, in ``fresh``, seen before or not.
 
     Invariant  seen, front and planes are only read; fresh[v] gains what the in-neighbours of v in the frontier have.
@@ -159,11 +174,11 @@ def push_step(offsets, targets, front, mask, frontier, count, fresh, bounds, tal
     ``tally[t, 0]`` gains the edges looked at.
     """
     for t in prange(bounds.size - 1):
-        tally[t, 0] += push_share_step(int64(t), offsets, targets, front, mask, frontier, count, fresh, bounds)
+        tally[t, 0] += push_share_step(int64(t), begins, ends, targets, front, mask, frontier, count, fresh, bounds)
 
 
 @njit(cache=True)
-def pull_block_step(best, offsets, sources, seen, front, fresh, mask, pushed):
+def pull_block_step(best, begins, ends, sources, seen, front, fresh, mask, pushed):
     """Bits new to a block, into ``fresh``; all but sources and front are the block's. Returns the edges looked at.
 
     Invariant, races, work: see settle_step.
@@ -177,7 +192,7 @@ def pull_block_step(best, offsets, sources, seen, front, fresh, mask, pushed):
             missing = wanted & ~front[best[i]]  # the largest hub: mostly it has them all, and its row need not be read
             looked += 1
             if missing != NONE:
-                begin, end = offsets[i] + 1, offsets[i + 1]
+                begin, end = begins[i] + 1, ends[i]
                 e = begin
                 while e + 3 < end:  # four at a time: their loads overlap
                     near = front[sources[uint64(e)]] | front[sources[uint64(e + 1)]]
@@ -207,14 +222,14 @@ def record_block_step(seen, fresh):
 
 
 @njit(cache=True)
-def merge_block_step(plane, fresh):
-    """Add a block's new bits to one plane."""
+def merge_block_step(plane, fresh, mask):
+    """Add a block's new bits, of the roots in ``mask``, to one plane."""
     for i in range(plane.size):
-        plane[i] |= fresh[i]
+        plane[i] |= fresh[i] & mask
 
 
 @njit(cache=True)
-def settle_share_step(t, best, offsets, sources, seen, front, fresh, planes, depth, mask, pushed, found, tally):
+def settle_share_step(t, best, begins, ends, sources, seen, front, fresh, planes, depths, mask, pushed, found, tally):
     """Thread t's part of settle_step, every threads-th block of vertices; returns the roots that found anything.
 
     Invariant, races, work: see settle_step.
@@ -225,14 +240,15 @@ def settle_share_step(t, best, offsets, sources, seen, front, fresh, planes, dep
         last = min(first + BLOCK, seen.size)
         block_seen, block_fresh = seen[first:last], fresh[first:last]
         looked += pull_block_step(
-            best[first:last], offsets[first : last + 1], sources, block_seen, front, block_fresh, mask, pushed
-        )
+            best[first:last], begins[first:last], ends[first:last], sources, block_seen, front, block_fresh, mask,
+            pushed,
+        )  # fmt: skip
         count, some = record_block_step(block_seen, block_fresh)
         if some != NONE:
             union |= some
             for p in range(planes.shape[0]):
-                if (depth >> p) & 1:
-                    merge_block_step(planes[p, first:last], block_fresh)
+                if depths[p] != NONE:
+                    merge_block_step(planes[p, first:last], block_fresh, depths[p])
             if total + count <= room:
                 at = total
                 for i in range(block_fresh.size):
@@ -246,11 +262,11 @@ def settle_share_step(t, best, offsets, sources, seen, front, fresh, planes, dep
 
 
 @njit(cache=True, parallel=True)
-def settle_step(best, offsets, sources, seen, front, fresh, planes, depth, mask, pushed, found, unions, tally):
-    """Make level ``depth``: what was pushed (if ``pushed``), and for the roots in ``mask`` what each vertex can pull.
+def settle_step(best, begins, ends, sources, seen, front, fresh, planes, depths, mask, pushed, found, unions, tally):
+    """Make level ``depths``: what was pushed (if ``pushed``), and for the roots in ``mask`` what each vertex can pull.
 
-    Invariant  before: ``front`` is level depth - 1, ``fresh`` holds what the roots outside ``mask`` pushed (garbage if
-               not ``pushed``). After: ``fresh`` is level ``depth``, seen and planes include it.
+    Invariant  before: ``front`` is the level before, ``fresh`` holds what the roots outside ``mask`` pushed (garbage if
+               not ``pushed``). After: ``fresh`` is level ``depths``, seen and planes include it.
     Races      a block's thread writes seen, fresh and planes of the block only; ``front`` is only read.
     Work       O(n) plus the in-edges of vertices that miss bits, with early exit when the last one is found; lists
                begin with the hubs, which have most bits, and ``best`` is the first of each list (v itself: no list).
@@ -260,7 +276,7 @@ def settle_step(best, offsets, sources, seen, front, fresh, planes, depth, mask,
     """
     for t in prange(unions.size):
         unions[t] = settle_share_step(
-            int64(t), best, offsets, sources, seen, front, fresh, planes, depth, mask, pushed, found, tally
+            int64(t), best, begins, ends, sources, seen, front, fresh, planes, depths, mask, pushed, found, tally
         )
 
 
