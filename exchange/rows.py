@@ -25,7 +25,7 @@ Table = npt.NDArray[Any]  # int64 or float64
 _INTEGER = re.compile(rb"-1|[0-9]{1,18}", re.ASCII)
 _VERTEX = re.compile(rb"[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
-_LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, the nearest float32 is infinity
 _SPACE, _NEWLINE, _MINUS, _ONE = b" \n-1"
 _STEP_BYTES = 1 << 22
 _FIX = {
@@ -148,7 +148,7 @@ def _in_range(table: Table, kind: str, vertices: int) -> bool:
     if kind == "int32":
         return int(values.max()) < VALUE_LIMIT and int(names.min()) >= 0
     whole = (names >= 0) & (names < 2**53) & (names == np.floor(names))
-    return bool(whole.all() and (np.abs(values) <= _LARGEST_FLOAT).all())
+    return bool(whole.all() and (np.abs(values) < _TOO_LARGE).all())
 
 
 def _parse_by_line(
@@ -186,6 +186,6 @@ def _line_problem(words: list[bytes], kind: str, vertices: int, width: int) -> t
                 return f"too large: the limit here is {VALUE_LIMIT - 1}", word
         elif not _FLOAT.fullmatch(word):
             return "not a finite number", word
-        elif abs(float(word)) > _LARGEST_FLOAT:
+        elif abs(float(word)) >= _TOO_LARGE:
             return "too large for float32", word
     return None
