@@ -78,7 +78,9 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
         for done, source in enumerate(sources):
             bar(done, len(sources))
             trace.source = None if source is None else source.user_id
-            runs.append(run_once(algorithm, Task(graph, config, source), trace))
+            task = Task(graph, config, source)
+            algorithm.prepare(task)
+            runs.append(run_once(algorithm, task, trace))
     trace.source = None
     with trace.span("coordinator", "write"):
         write_arrays(folder, config, algorithm, graph, [(run.label, run.arrays) for run in runs])
@@ -95,6 +97,7 @@ def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph | None =
         weight = None if like.weight is None else np.ones(sample.m, like.weight.dtype)
         sample = dataclasses.replace(sample, directed=like.directed, weight=weight)
     source = Source(0, 0) if algorithm.sourced else None
+    config = dataclasses.replace(config, centrality=dataclasses.replace(config.centrality, sources="all"))
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
         run_once(algorithm, Task(algorithm.graph_of(sample), config, source), Trace())
 

@@ -115,5 +115,8 @@ class Algorithm(Description):
         """What those keys are set to."""
         return {key: operator.attrgetter(key)(config) for key in self.listens}
 
+    def prepare(self, task: Task) -> None:
+        """Say what the user should know before a run."""
+
     def run(self, task: Task) -> Found:
         raise NotImplementedError

@@ -95,6 +95,14 @@ class Shared(Field):
 
 
 @dataclass(frozen=True)
+class Partial(Shared):
+    """A number per vertex that was asked for, none of them negative; -1 for the others."""
+
+    def reached(self, outer: np.ndarray) -> np.ndarray:
+        return outer >= 0
+
+
+@dataclass(frozen=True)
 class Level(Field):
     """A number of edges, -1 = not reached."""
 
