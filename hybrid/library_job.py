@@ -90,16 +90,21 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
     return summary
 
 
-def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph | None = None) -> None:
-    """Compile, or load, what a run and its check on a graph ``like`` this one use."""
-    sample = star_with_tail(_SAMPLE_VERTICES)
-    if like is not None:
-        weight = None if like.weight is None else np.ones(sample.m, like.weight.dtype)
-        sample = dataclasses.replace(sample, directed=like.directed, weight=weight)
-    source = Source(0, 0) if algorithm.sourced else None
+def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph) -> None:
+    """Compile, or load, what a run and its check on a graph like this one use."""
+    weight_kind = None if like.weight is None else like.weight.dtype
+    sample = algorithm.graph_of(sample_graph(directed=like.directed, weight_kind=weight_kind))
     config = dataclasses.replace(config, centrality=dataclasses.replace(config.centrality, sources="all"))
+    source = Source(0, 0) if algorithm.sourced else None
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
-        run_once(algorithm, Task(algorithm.graph_of(sample), config, source), Trace())
+        run_once(algorithm, Task(sample, config, source), Trace())
+
+
+def sample_graph(*, directed: bool, weight_kind: np.dtype | None = None) -> Graph:
+    """A graph of 40 vertices; every kind of it has kernels of its own."""
+    sample = star_with_tail(_SAMPLE_VERTICES)
+    weight = None if weight_kind is None else np.ones(sample.m, weight_kind)
+    return dataclasses.replace(sample, directed=directed, weight=weight, hanging_start=-1)
 
 
 def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> LibraryRun:

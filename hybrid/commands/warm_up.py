@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from hybrid.errors import EXIT_OK
 from hybrid.terminal import say, seconds
 
@@ -21,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     from cpu_engine.algorithms.bfs_many import warm_up_many
+    from hybrid.library import NAMES
     from hybrid.ranks_warmup import search_in_loopback
     from hybrid.warmup import warm_up
 
@@ -32,6 +35,7 @@ def execute(options: argparse.Namespace) -> int:
         *((" ".join((how[0], "engine on ranks,", *how[1:])), partial(search_in_loopback, *how)) for how in _ON_RANKS),
         ("many sources at once", warm_up_many),
         ("statistics of cores", _count),
+        *((name, partial(_run_on_samples, name)) for name in NAMES if name != "bfs"),
     ]
     began = time.perf_counter()
     for name, compile_them in phases:
@@ -59,6 +63,19 @@ def _count() -> None:
     graph = build_graph(grid(4, 4), directed=False)
     for few_rows in (0, graph.n):
         core_statistics(graph, few_rows=few_rows)
+
+
+def _run_on_samples(name: str) -> None:
+    """An algorithm on undirected and directed graphs, with whole and real weights if it looks at them."""
+    from hybrid.library import algorithm_named
+    from hybrid.library_job import sample_graph, warm_up_algorithm
+    from hybrid.schema import Config
+
+    algorithm = algorithm_named(name)
+    kinds = (np.dtype(np.int64), np.dtype(np.float64)) if algorithm.weighted else (None,)
+    for directed in (False, True):
+        for kind in kinds:
+            warm_up_algorithm(algorithm, Config(), sample_graph(directed=directed, weight_kind=kind))
 
 
 def _read() -> None:
