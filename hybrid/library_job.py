@@ -94,10 +94,9 @@ def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph) -> None
     """Compile, or load, what a run and its check on a graph like this one use."""
     weight_kind = None if like.weight is None else like.weight.dtype
     sample = algorithm.graph_of(sample_graph(directed=like.directed, weight_kind=weight_kind))
-    config = dataclasses.replace(config, centrality=dataclasses.replace(config.centrality, sources="all"))
     source = Source(0, 0) if algorithm.sourced else None
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
-        run_once(algorithm, Task(sample, config, source), Trace())
+        run_once(algorithm, Task(sample, algorithm.for_warm_up(config), source), Trace())
 
 
 def sample_graph(*, directed: bool, weight_kind: np.dtype | None = None) -> Graph:

@@ -115,6 +115,10 @@ class Algorithm(Description):
         """What those keys are set to."""
         return {key: operator.attrgetter(key)(config) for key in self.listens}
 
+    def for_warm_up(self, config: Config) -> Config:
+        """The configuration without what would not fit another, tiny graph."""
+        return config
+
     def prepare(self, task: Task) -> None:
         """Say what the user should know before a run."""
 

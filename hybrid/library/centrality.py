@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cpu_engine.algorithms.closeness import closeness
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.library.distribution import largest_vertex
 from hybrid.library.field import Field, Partial
+from hybrid.schema import Config
 from hybrid.terminal import count, figure, note
 
 LONG = 1e11  # searches times edges from which on an exact answer takes minutes or more
@@ -28,6 +30,11 @@ def chosen_roots(task: Task) -> np.ndarray | None:
     ids = (wanted,) if isinstance(wanted, int) else wanted
     inner = np.array([graph.internal_id(one) for one in ids], np.int64)
     return np.unique(inner[inner >= 0])
+
+
+def exact(config: Config) -> Config:
+    """The configuration with centrality.sources: all."""
+    return dataclasses.replace(config, centrality=dataclasses.replace(config.centrality, sources="all"))
 
 
 def say_if_long(task: Task) -> None:
@@ -50,6 +57,9 @@ class Closeness(Algorithm):
     sampled = True
     listens = ("centrality.sources", "centrality.harmonic")
 
+    def for_warm_up(self, config: Config) -> Config:
+        return exact(config)
+
     def prepare(self, task: Task) -> None:
         say_if_long(task)
 
@@ -64,8 +74,7 @@ class Closeness(Algorithm):
         asked = np.arange(task.graph.n) if roots is None else roots
         given = np.zeros(task.graph.n, bool)
         given[asked] = True
-        alone = task.graph.n < task.graph.user_ids.size and found.isolated["closeness"] != _of_isolated(task)
-        if alone or np.any(score[~given] != -1):
+        if found.isolated.get("closeness", _of_isolated(task)) != _of_isolated(task) or np.any(score[~given] != -1):
             return PlainCheck(False, "a vertex that was not asked for has a score, or one without edges a wrong one")
         harmonic, sample = task.config.centrality.harmonic, task.sample(SAMPLE)
         return check_closeness(task.graph, asked, score[asked], harmonic=harmonic, sample=sample)
@@ -92,6 +101,9 @@ class Betweenness(Algorithm):
         "by going outwards from each root only: a wrong score could hide only behind another.",
     )
     listens = ("centrality.sources", "centrality.normalised")
+
+    def for_warm_up(self, config: Config) -> Config:
+        return exact(config)
 
     def prepare(self, task: Task) -> None:
         say_if_long(task)

@@ -68,14 +68,11 @@ def same_facts(told: Any, borne_out: dict[str, Any]) -> bool:
 
 
 def _settled(one: Field, isolated: dict[str, float]) -> Field:
-    return dataclasses.replace(one, isolated=isolated[one.name]) if isinstance(one, Shared) else one
+    return dataclasses.replace(one, isolated=isolated.get(one.name, 0.0)) if isinstance(one, Shared) else one
 
 
 def _isolated_values(description: Description, graph: Graph, outer: Arrays) -> dict[str, float]:
-    """What isolated vertices share, read from one of them; 0 where there is none to whom it could matter."""
+    """What isolated vertices share, read from one of them; nothing where there is none."""
     alone = np.flatnonzero(graph.internal_of_position < 0)[:1]
-    return {
-        one.name: float(outer[one.name][alone[0]]) if alone.size else 0.0
-        for one in description.fields
-        if isinstance(one, Shared)
-    }
+    shared = [one.name for one in description.fields if isinstance(one, Shared)]
+    return {name: float(outer[name][alone[0]]) for name in shared if alone.size}

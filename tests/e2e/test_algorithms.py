@@ -202,7 +202,6 @@ def test_ldbc_outputs_are_reproduced(algorithm: str, shared_data: Path, tmp_path
             assert groups(found) == groups(right), expected.name
             continue
         for vertex, value in right.items():
-            exact = algorithm in ("BFS", "CDLP")
-            same = found[vertex] == value if exact else math.isclose(found[vertex], value, rel_tol=1e-9)
-            assert same, (expected.name, vertex)
+            allowed = {"BFS": 0.0, "CDLP": 0.0, "PR": 1e-4}.get(algorithm, 1e-9)  # LDBC allows 1e-4 of every real
+            assert math.isclose(found[vertex], value, rel_tol=allowed), (expected.name, vertex)
         assert validate_result(finished.folder, []) == 0
