@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs
-from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.graph import Graph, best_in_neighbours
 from cpu_engine.kernels.closeness import count_levels_step
 
 DEEP = 1024  # beyond this depth a table of counts for all roots at once would be large
@@ -73,7 +73,8 @@ def _neighbours_of_hanging(graph: Graph, vertices: np.ndarray) -> np.ndarray:
 def _reversed(graph: Graph) -> Graph:
     return replace(
         graph, out_offsets=graph.in_offsets, out_targets=graph.in_sources, in_offsets=graph.out_offsets,
-        in_sources=graph.out_targets, weight=None, best_in=None,
+        in_sources=graph.out_targets, weight=None,
+        best_in=best_in_neighbours(graph.out_offsets, graph.out_targets),
     )  # fmt: skip
 
 

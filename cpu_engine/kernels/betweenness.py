@@ -32,7 +32,7 @@ def mark_level_step(level, stride, column, depth, out_offsets, in_offsets, word)
     """
     out_edges, in_edges = 0, 0
     for v in prange(word.size):
-        bits = 0
+        bits = np.int64(0)
         row = level[v * stride + column : v * stride + column + COLUMNS]
         for s in range(row.size):
             bits |= np.int64(row[s] == depth) << s

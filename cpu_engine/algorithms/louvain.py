@@ -1,0 +1,140 @@
+"""Communities of high modularity by Louvain's method (Blondel and others 2008), with a queue of who may want to move.
+
+Vertices move one by one to the community around them that adds most to the modularity, until nobody gains; then each
+community becomes a vertex, and so on. When nothing is left to merge, the vertices of the graph itself may move again
+from where they are, and if they do it all starts over: that mends what an early merge fixed too soon.
+
+Weights are the graph's, or 1. A directed graph is taken as undirected, u -> v and v -> u adding up. A self-loop counts
+with both its ends. Invariant: the same graph, resolution and seed give the same labels, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cpu_engine.errors import InputError
+from cpu_engine.graph.graph import Graph
+from cpu_engine.kernels.louvain import merge_communities_step, move_vertices_step, number_communities_step
+
+WORTH_A_ROUND = 1e-4  # modularity that a round must gain for another to follow
+
+
+@dataclass(frozen=True)
+class LouvainResult:
+    """``label`` = smallest internal id of the community; an isolated vertex, not in here, is one by itself."""
+
+    label: np.ndarray  # int32[n]
+    count: int  # communities among these vertices
+    modularity: float
+    levels: int  # times that communities were made vertices
+    moves: int
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """A symmetric matrix by rows, its diagonal apart (kernels/louvain.py); entries on it in the rows do not count."""
+
+    offsets: np.ndarray
+    ids: np.ndarray
+    weight: np.ndarray
+    loops: np.ndarray
+    strength: np.ndarray  # sums of rows, diagonal included
+
+    @property
+    def whole(self) -> float:
+        return float(self.strength.sum())
+
+
+def louvain(graph: Graph, *, resolution: float = 1.0, seed: int = 0) -> LouvainResult:
+    """Communities and their modularity; a larger ``resolution`` makes smaller ones."""
+    if not resolution >= 0:
+        raise ValueError(f"resolution is {resolution}, not a number from 0 up")
+    weights = _weights_of(graph)
+    label = np.arange(graph.n, dtype=np.int32)
+    if weights.whole <= 0:
+        return LouvainResult(label, graph.n, 0.0, 0, 0)
+    random = np.random.default_rng(seed)
+    levels, moves, best = 0, 0, -np.inf
+    while True:
+        moved, merged = _round(weights, resolution, random, label)
+        moves, levels = moves + moved, levels + merged
+        reached = _modularity(weights, resolution, label)
+        if reached < best + WORTH_A_ROUND:
+            break
+        best = reached
+    first = np.unique(label, return_index=True)[1].astype(np.int32)  # labels are 0..count - 1 here
+    return LouvainResult(first[label], first.size, reached, levels, moves)
+
+
+def _round(weights: _Weights, resolution: float, random: np.random.Generator, label: np.ndarray) -> tuple[int, int]:
+    """Move and merge from the given labels on until nobody moves; returns the moves and the merges."""
+    community, moves, merges = label, 0, 0
+    while True:
+        moved = _move(weights, resolution, random, community)
+        moves += moved
+        if merges and not moved:
+            return moves, merges
+        count = number_communities_step(community, np.full(community.size, -1, np.int32))
+        if merges:  # it was communities that moved: hand down to the graph's vertices
+            label[:] = community[label]
+        weights = _merge(weights, community, count)
+        merges += 1
+        community = np.arange(count, dtype=np.int32)
+
+
+def _move(weights: _Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> int:
+    n = community.size
+    queue = random.permutation(n).astype(np.int32)
+    inside = np.bincount(community, weights=weights.strength, minlength=n)
+    waiting, near, touched = np.ones(n, np.uint8), np.zeros(n, np.float64), np.empty(n, np.int32)
+    return int(
+        move_vertices_step(
+            weights.offsets, weights.ids, weights.weight, weights.strength, weights.whole, float(resolution), queue,
+            waiting, community, inside, near, touched,
+        )
+    )  # fmt: skip
+
+
+def _merge(weights: _Weights, community: np.ndarray, count: int) -> _Weights:
+    members = np.argsort(community, kind="stable").astype(np.int32)
+    begin = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(community, minlength=count), out=begin[1:])
+    offsets, loops = np.zeros(count + 1, np.int64), np.zeros(count, np.float64)
+    ids, weight = np.empty(weights.ids.size, np.int32), np.empty(weights.ids.size, np.float64)
+    merge_communities_step(
+        weights.offsets, weights.ids, weights.weight, weights.loops, community, begin, members,
+        np.zeros(count, np.float64), np.empty(count, np.int32), offsets, ids, weight, loops,
+    )  # fmt: skip
+    strength = np.bincount(community, weights=weights.strength, minlength=count)
+    return _Weights(offsets, ids[: offsets[-1]].copy(), weight[: offsets[-1]].copy(), loops, strength)
+
+
+def _weights_of(graph: Graph) -> _Weights:
+    """The graph's rows, a directed one's with the in-edges behind the out-edges."""
+    arc_weight = np.ones(graph.m, np.float64) if graph.weight is None else graph.weight.astype(np.float64)
+    if arc_weight.size and not (arc_weight.min() >= 0 and np.isfinite(arc_weight).all()):
+        raise InputError(
+            "modularity needs weights from 0 up", value=float(arc_weight.min()), fix="read the graph without weights"
+        )
+    rows = np.repeat(np.arange(graph.n, dtype=np.int32), np.diff(graph.out_offsets))
+    offsets, ids, weight = graph.out_offsets, graph.out_targets, arc_weight
+    if graph.directed:
+        rows, ids = np.concatenate([rows, ids]), np.concatenate([ids, rows])
+        weight = np.concatenate([weight, weight])
+        order = np.argsort(rows, kind="stable")
+        rows, ids, weight = rows[order], ids[order], weight[order]
+        offsets = graph.out_offsets + graph.in_offsets
+    diagonal = np.where(ids == rows, weight, 0.0)
+    loops = np.bincount(rows, weights=diagonal, minlength=graph.n) * (1 if graph.directed else 2)
+    strength = np.bincount(rows, weights=weight - diagonal, minlength=graph.n) + loops
+    return _Weights(offsets, ids, weight, loops, strength)
+
+
+def _modularity(weights: _Weights, resolution: float, label: np.ndarray) -> float:
+    rows = np.repeat(label, np.diff(weights.offsets))
+    own = np.repeat(np.arange(label.size, dtype=np.int32), np.diff(weights.offsets))
+    inner = (rows == label[weights.ids]) & (own != weights.ids)
+    share = np.bincount(label, weights=weights.strength) / weights.whole
+    return float((weights.weight[inner].sum() + weights.loops.sum()) / weights.whole - resolution * (share @ share))

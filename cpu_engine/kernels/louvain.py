@@ -1,0 +1,125 @@
+"""The two halves of Louvain's method: moving vertices between communities, and making each community a vertex.
+
+The graph is a symmetric matrix of weights by rows, a pair's weight in several pieces if need be; what lies on the
+diagonal is apart, in ``loops`` (an edge from a vertex to itself counts twice, as its two ends do). ``strength[v]`` is
+the sum of v's row, diagonal included; ``whole`` the sum of all.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+GAIN = 1e-12  # of the whole weight: a smaller gain may be nothing but rounding, and could go in circles
+
+
+@njit(cache=True)
+def best_community(v, offsets, ids, weight, community, strength, inside, whole, resolution, near, touched):
+    """The community where v adds most to the modularity, its own if no other adds more; v has been taken out of it.
+
+    ``near`` is zero before and after; ``touched`` is room for the communities around v.
+    """
+    count, own = 0, community[v]
+    for e in range(offsets[v], offsets[v + 1]):
+        u = ids[e]
+        if u != v and weight[e] > 0.0:
+            c = community[u]
+            if near[c] == 0.0:
+                touched[count] = c
+                count += 1
+            near[c] += weight[e]
+    share = resolution * strength[v] / whole
+    best, most = own, near[own] - share * inside[own]
+    for i in range(count):
+        c = touched[i]
+        gain = near[c] - share * inside[c]
+        if gain > most + GAIN * whole:
+            best, most = c, gain
+        near[c] = 0.0
+    return best
+
+
+@njit(cache=True)
+def move_vertices_step(
+    offsets, ids, weight, strength, whole, resolution, queue, waiting, community, inside, near, touched
+):
+    """Move vertices one by one to the best community around them until nobody wants to move; returns the moves.
+
+    Invariant  inside[c] = the strength of c's members; modularity grows with every move. Everyone in ``queue`` (all,
+               in the order to be looked at) waits at first; who moves makes the neighbours outside its new community
+               wait again. ``near`` is zero before and after.
+    Races      none, serial: each move depends on the ones before, which is what makes the result reproducible.
+    Work       the rows of all who waited, each time.
+    """
+    n = queue.size
+    head, length, moves = 0, n, 0
+    while length > 0:
+        v = queue[head]
+        head = head + 1 if head + 1 < n else 0
+        length -= 1
+        waiting[v] = 0
+        own = community[v]
+        inside[own] -= strength[v]
+        best = best_community(v, offsets, ids, weight, community, strength, inside, whole, resolution, near, touched)
+        inside[best] += strength[v]
+        if best != own:
+            community[v] = best
+            moves += 1
+            for e in range(offsets[v], offsets[v + 1]):
+                u = ids[e]
+                if waiting[u] == 0 and community[u] != best:
+                    waiting[u] = 1
+                    place = head + length
+                    queue[place if place < n else place - n] = u
+                    length += 1
+    return moves
+
+
+@njit(cache=True)
+def number_communities_step(community, number):
+    """Number the communities from 0 in the order of their first vertices, in place; returns how many there are.
+
+    Invariant  number is -1 before for every community.   Races  none, serial.   Work  O(n).
+    """
+    count = 0
+    for v in range(community.size):
+        c = community[v]
+        if number[c] < 0:
+            number[c] = count
+            count += 1
+        community[v] = number[c]
+    return count
+
+
+@njit(cache=True)
+def merge_communities_step(
+    offsets, ids, weight, loops, community, begin, members, near, touched, to_offsets, to_ids, to_weight, to_loops
+):
+    """Make each community a vertex: the weights between two are added up, what is inside goes to the diagonal.
+
+    Invariant  members[begin[c] : begin[c + 1]] are c's; to_loops and near are zero before, near after as well.
+    Races      none, serial.
+    Work       O(n + m).
+    """
+    total = 0
+    for c in range(begin.size - 1):
+        count = 0
+        for i in range(begin[c], begin[c + 1]):
+            v = members[i]
+            to_loops[c] += loops[v]
+            for e in range(offsets[v], offsets[v + 1]):
+                if ids[e] == v or weight[e] <= 0.0:  # loops are counted already
+                    continue
+                d = community[ids[e]]
+                if d == c:
+                    to_loops[c] += weight[e]
+                else:
+                    if near[d] == 0.0:
+                        touched[count] = d
+                        count += 1
+                    near[d] += weight[e]
+        for i in range(count):
+            to_ids[total] = touched[i]
+            to_weight[total] = near[touched[i]]
+            near[touched[i]] = 0.0
+            total += 1
+        to_offsets[c + 1] = total
