@@ -96,18 +96,22 @@ class ManyBfs:
         stride = max(1, graph.m // SAMPLE)
         self._from, self._to = self._sources[::stride].astype(np.int64), self._targets[::stride].astype(np.int64)
         self._counts = np.zeros((2, ROOTS_PER_PASS), np.int64)
+        self._tables: dict[str, Table] = {}
         self._depth = self._count = self._edges = self._levels_run = 0
         self._active = np.uint64(0)
         self._going = np.uint64(_ALL)  # roots that make their next level when one is made
         self._listed = self._clean = self._ended = True
 
     def run(self, roots: np.ndarray, *, parents: bool = False) -> ManyResult:
-        """Levels (and parents) from each root, in internal ids; roots may repeat."""
+        """Levels (and parents) from each root, in internal ids; roots may repeat.
+
+        The arrays are the engine's own, valid until its next run: whoever keeps them copies them.
+        """
         roots = np.asarray(roots, np.int64)
         if roots.size and not 0 <= int(roots.min()) <= int(roots.max()) < self._graph.n:
             raise ValueError(f"roots must be internal ids, 0..{self._graph.n - 1}")
-        level = Table(self._graph.n, roots.size, np.uint8)
-        parent = Table(self._graph.n, roots.size, np.int32) if parents else None
+        level = self._table("level", roots.size, np.uint8)
+        parent = self._table("parent", roots.size, np.int32) if parents else None
         levels = looked = 0
         for first in range(0, roots.size, ROOTS_PER_PASS):
             width = min(ROOTS_PER_PASS, roots.size - first)
@@ -121,6 +125,13 @@ class ManyBfs:
             levels += self._levels_run
             looked += int(self._tally[:, 0].sum())
         return ManyResult(level.by_root(), None if parent is None else parent.by_root(), levels, looked)
+
+    def _table(self, name: str, columns: int, dtype: type[np.generic]) -> Table:
+        """The last run's table if it has the size: pages that were touched before cost nothing."""
+        known = self._tables.get(name)
+        if known is None or known.columns != columns or known.cells.dtype != dtype:
+            known = self._tables[name] = Table(self._graph.n, columns, dtype)
+        return known
 
     def _write_levels(self, level: Table, column: int, width: int) -> None:
         planes, threads = self._planes[: self._planes_used()], numba.get_num_threads()
