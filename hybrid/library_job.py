@@ -148,7 +148,7 @@ def _summarise(
         "graph": describe_graph(opened),
         "sources": [run.source.user_id for run in runs if run.source is not None],
         "facts": facts,
-        "check": "sample" if algorithm.sampled else "proof",
+        "check": algorithm.checked_by,
         "claims": list(algorithm.claims),
         "columns": {one.name: one.meaning for one in algorithm.fields},
         "spread": describe_spread(main, opened.graph.user_ids, first.arrays[main.name]),

@@ -151,7 +151,7 @@ def _graph_line(summary: dict[str, Any]) -> str:
 
 def _last_lines(summary: dict[str, Any], folder: Path) -> list[str]:
     place = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
-    certified = "NO" if not summary["certified"] else "by a sample" if summary.get("check") == "sample" else "yes"
+    certified = "NO" if not summary["certified"] else f"yes ({summary['check']})" if "check" in summary else "yes"
     return [f"total    {seconds(summary['seconds']['total'])}; certified: {certified}", f"result   {place}"]
 
 

@@ -21,6 +21,10 @@ from hybrid.sources import Source
 
 Arrays = dict[str, np.ndarray]
 
+# How far a check goes: conditions that only the right answer satisfies; the same computed again in another way; what is
+# true of every right answer and a sample computed again; a sum over all values, or a figure of them, computed again.
+PROOF, AGAIN, SAMPLE, SUM, FIGURE = "proof", "computed again", "sample", "sum of all", "figure"
+
 
 @dataclass(frozen=True)
 class Task:
@@ -78,7 +82,7 @@ class Description:
     title: str
     fields: tuple[Field, ...]  # the first one is drawn, ranked and written in LDBC's form
     claims: tuple[str, ...]  # what the check has established, one sentence each
-    sampled: bool = False  # the check looks at a sample only: there is no short proof
+    checked_by: str = PROOF
     sourced: bool = False
 
     weighted: bool = False  # wants weights; where there are none, every edge has weight 1

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.algorithms.betweenness import betweenness
-from cpu_engine.algorithms.check_centrality import SAMPLE, check_betweenness, check_closeness
+from cpu_engine.algorithms.check_centrality import SAMPLE as MANY
+from cpu_engine.algorithms.check_centrality import check_betweenness, check_closeness
 from cpu_engine.algorithms.closeness import closeness
-from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
+from hybrid.library.algorithm import SAMPLE, SUM, Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.library.distribution import largest_vertex
 from hybrid.library.field import Field, Partial
 from hybrid.schema import Config
@@ -28,8 +29,8 @@ def chosen_roots(task: Task) -> np.ndarray | None:
         amount = int(wanted.partition(":")[2] or 1)
         return np.sort(np.random.default_rng(task.config.source_seed).permutation(graph.n)[:amount])
     ids = (wanted,) if isinstance(wanted, int) else wanted
-    inner = np.array([graph.internal_id(one) for one in ids], np.int64)
-    return np.unique(inner[inner >= 0])
+    inner = {graph.internal_id(one) for one in ids} - {-1}
+    return np.array(sorted(inner), np.int64)
 
 
 def exact(config: Config) -> Config:
@@ -54,7 +55,7 @@ class Closeness(Algorithm):
         "No score is below 0, and just the vertices that were asked for have one.",
         "A sample of the vertices has the same score when each is searched from by itself, with a plain queue.",
     )
-    sampled = True
+    checked_by = SAMPLE
     listens = ("centrality.sources", "centrality.harmonic")
 
     def for_warm_up(self, config: Config) -> Config:
@@ -76,7 +77,7 @@ class Closeness(Algorithm):
         given[asked] = True
         if found.isolated.get("closeness", _of_isolated(task)) != _of_isolated(task) or np.any(score[~given] != -1):
             return PlainCheck(False, "a vertex that was not asked for has a score, or one without edges a wrong one")
-        harmonic, sample = task.config.centrality.harmonic, task.sample(SAMPLE)
+        harmonic, sample = task.config.centrality.harmonic, task.sample(MANY)
         return check_closeness(task.graph, asked, score[asked], harmonic=harmonic, sample=sample)
 
     def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
@@ -100,6 +101,7 @@ class Betweenness(Algorithm):
         "With random weights, the scores add up to what the inner vertices of all shortest paths weigh, which is found "
         "by going outwards from each root only: a wrong score could hide only behind another.",
     )
+    checked_by = SUM
     listens = ("centrality.sources", "centrality.normalised")
 
     def for_warm_up(self, config: Config) -> Config:

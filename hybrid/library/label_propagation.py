@@ -6,7 +6,7 @@ from typing import Any
 
 from cpu_engine.algorithms.check_labels import check_labels
 from cpu_engine.algorithms.label_propagation import label_propagation
-from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.algorithm import AGAIN, Algorithm, Arrays, Check, Found, Task
 from hybrid.library.distribution import group_facts, group_headline
 from hybrid.library.field import UserLabel
 
@@ -15,6 +15,7 @@ class LabelPropagation(Algorithm):
     name, title = "cdlp", "Communities by label propagation"
     fields = (UserLabel("community", "the label that it ended with: some vertex's id"),)
     claims = ("The same rounds, made again by sorting, give every vertex the same label.",)
+    checked_by = AGAIN
     listens = ("cdlp.iterations",)
 
     def run(self, task: Task) -> Found:

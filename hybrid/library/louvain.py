@@ -8,7 +8,7 @@ import numpy as np
 
 from cpu_engine.algorithms.check_modularity import check_modularity, recompute_modularity
 from cpu_engine.algorithms.louvain import louvain
-from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.algorithm import FIGURE, Algorithm, Arrays, Check, Found, Task
 from hybrid.library.distribution import group_facts, group_headline
 from hybrid.library.field import Label
 
@@ -21,6 +21,7 @@ class Louvain(Algorithm):
         "The modularity is what the definition gives for these communities. That there are none better, nobody can "
         "check.",
     )
+    checked_by = FIGURE
     listens = ("louvain.resolution", "louvain.seed")
 
     def run(self, task: Task) -> Found:

@@ -8,7 +8,7 @@ from typing import Any
 from cpu_engine.algorithms.check_pagerank import check_pagerank
 from cpu_engine.algorithms.pagerank import pagerank
 from hybrid.errors import NotCertified
-from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.algorithm import AGAIN, Algorithm, Arrays, Check, Found, Task
 from hybrid.library.distribution import largest_vertex
 from hybrid.library.field import Shared
 from hybrid.schema import Config
@@ -23,6 +23,7 @@ class PageRank(Algorithm):
         "rank, and all ranks add up to 1.",
         "Definition gap: one more iteration, made so, changes the ranks by no more than the tolerance in all.",
     )
+    checked_by = AGAIN
     listens = ("pagerank.definition", "pagerank.damping", "pagerank.tolerance", "pagerank.iterations")
 
     def for_warm_up(self, config: Config) -> Config:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.check_triangles import SAMPLE, check_clustering, check_triangles
+from cpu_engine.algorithms.check_triangles import SAMPLE as MANY
+from cpu_engine.algorithms.check_triangles import check_clustering, check_triangles
 from cpu_engine.algorithms.clustering import local_clustering
 from cpu_engine.algorithms.triangles import triangles
-from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
+from hybrid.library.algorithm import SAMPLE, Algorithm, Arrays, Check, Found, Task
 from hybrid.library.field import INT, Field
 from hybrid.terminal import count, figure
 
@@ -21,7 +22,7 @@ class Triangles(Algorithm):
         "The corners are three for every triangle.",
         "The largest hubs and a sample of other vertices are in as many triangles when counted again in another way.",
     )
-    sampled = True
+    checked_by = SAMPLE
 
     def run(self, task: Task) -> Found:
         found = triangles(task.graph)
@@ -29,7 +30,7 @@ class Triangles(Algorithm):
 
     def check(self, task: Task, found: Found) -> Check:
         corners = found.arrays["triangles"]
-        return check_triangles(task.graph, int(corners.sum()) // 3, corners, sample=task.sample(SAMPLE))
+        return check_triangles(task.graph, int(corners.sum()) // 3, corners, sample=task.sample(MANY))
 
     def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
         corners = arrays["triangles"]
@@ -46,14 +47,14 @@ class Clustering(Algorithm):
         "Every coefficient is between 0 and 1.",
         "The largest hubs and a sample of other vertices have the same coefficient when counted again in another way.",
     )
-    sampled = True
+    checked_by = SAMPLE
 
     def run(self, task: Task) -> Found:
         found = local_clustering(task.graph)
         return Found({"coefficient": found.coefficient})
 
     def check(self, task: Task, found: Found) -> Check:
-        return check_clustering(task.graph, found.arrays["coefficient"], sample=task.sample(SAMPLE))
+        return check_clustering(task.graph, found.arrays["coefficient"], sample=task.sample(MANY))
 
     def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
         coefficient = arrays["coefficient"]

@@ -23,17 +23,20 @@ TOP = 24
 MAX_BARS = 64
 FEWEST_SLOTS = 8  # three bars need not be as wide as the page
 
+HOW = {
+    "proof": "Every value was checked against the graph by code that shares nothing with what computed it.",
+    "computed again": "Every value was computed again in another way, and is the same.",
+    "sample": "A sample of the values was computed again in another way, and is the same. `validate` checks all.",
+    "sum of all": "A weighted sum of all values was computed again in another way, and is the same.",
+}
+
 
 def draw_result(facts: Facts) -> Markup:
     """The state of the check in large letters, and the answer beside it."""
     summary = facts.summary
-    sampled = summary.get("check") == "sample"
-    state = ("Checked" if sampled else "Certified") if facts.certified else "NOT certified"
-    how = (
-        "A sample of the values was computed again in another way, and is the same. `validate` checks more."
-        if sampled
-        else "Every value was checked against the graph by code that shares nothing with what computed it."
-    )
+    whole_proof = summary.get("check") in ("proof", "computed again")
+    state = ("Certified" if whole_proof else "Checked") if facts.certified else "NOT certified"
+    how = HOW.get(str(summary.get("check")), "What was checked is told below.")
     said = how if facts.certified else "Do not use these values: the check does not hold. Fix: see log.txt."
     words = el(
         "div",
