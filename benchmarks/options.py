@@ -110,6 +110,33 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_exchange(parser: argparse.ArgumentParser) -> None:
+    default = GeneratorConfig()
+    parser.add_argument("--kind", choices=KINDS, default=default.kind, help="generator (default %(default)s)")
+    parser.add_argument("--scale", type=int, default=18, help="log2 of the vertices (default %(default)s)")
+    parser.add_argument("--edge-factor", type=int, default=default.edge_factor, help="edges per vertex")
+    parser.add_argument("--seed", type=int, default=default.seed, help="same seed, same graph (default %(default)s)")
+    parser.add_argument("--root-seed", type=int, default=1, help="same seed, same start vertices")
+    parser.add_argument("--core", type=_positive, default=4096, help="vertices of the core (default %(default)s)")
+    parser.add_argument(
+        "--formats", nargs="+", choices=("text", "binary"), default=["binary", "text"], help="(default: both)"
+    )
+    parser.add_argument(
+        "--programs", nargs="+", choices=("min-plus", "min-select", "plus-times", "or-and"), default=["min-plus"],
+        help="what the worker computes (default: min-plus)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--batches", type=_positive, nargs="+", default=[1], metavar="B", help="vectors of a round (default 1)"
+    )
+    parser.add_argument("--index", action="store_true", help="measure the core's index, too")
+    parser.add_argument("--device", default="auto", help="npu.device (default: what this machine has)")
+    parser.add_argument("--repeats", type=_positive, default=50, help="rounds of each (default %(default)s)")
+    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    parser.add_argument(
+        "--time-limit", type=float, default=60.0, metavar="S", help="longest round (default %(default)g s)"
+    )
+
+
 def _add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=_positive, nargs="+", metavar="N", help="thread counts (default: 1 and all cores)"
@@ -204,5 +231,6 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
     "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks", _add_ranks),
     "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.regret", _add_regret),
+    "exchange": ("a round through the exchange directory, worker warm", "benchmarks.exchange", _add_exchange),
     "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
 }

@@ -25,6 +25,7 @@ from exchange.programs import MIN_PLUS
 from exchange.protocol import CoordinatorProtocol
 from exchange.watch import Mode, Watcher
 from hybrid.exchange_directory import fresh_directory
+from hybrid.heartbeat import BOUND_S, POLLED_FACTOR, Heartbeat
 from hybrid.published_core import PublishedCore
 from hybrid.schema import Config
 from hybrid.supervisor import WorkerSupervisor
@@ -33,6 +34,7 @@ from hybrid.traverse import Answer
 
 _log = logging.getLogger(__name__)
 _SERVING = ("ready", "busy", "loading")  # states of a worker that has started
+_REST_INTERVAL_S = 1.0  # between two searches, worker.json is looked at this often
 _LOOK_INTERVAL_S = 0.05  # how often a waiting coordinator looks whether the worker still lives
 
 
@@ -60,6 +62,8 @@ class NpuPartner:
         self._index: CoreIndexArrays | None = None
         self._index_asked = False
         self._looked_at = 0.0
+        self._heartbeat = Heartbeat(BOUND_S, config.npu.start_timeout_s)
+        self._seen_pid: object = None
         self._answer: Answer | None = None
         self._started_at = 0.0
         self._opened = self._ready = False
@@ -75,6 +79,8 @@ class NpuPartner:
         self._mailbox.open()
         self._opened = True
         self._watcher.start()
+        if self._watcher.mode_in_use == "poll":
+            self._heartbeat = Heartbeat(POLLED_FACTOR * BOUND_S, self._config.npu.start_timeout_s)
         self._started_at = self._trace.now()
         if self._supervisor is not None:
             self._supervisor.start()
@@ -136,6 +142,8 @@ class NpuPartner:
 
     def begin(self) -> None:
         self._look_for_death()
+        if time.monotonic() - self._looked_at > _REST_INTERVAL_S:
+            self._look_for_worker_facts()
 
     @property
     def largest_batch(self) -> int:
@@ -315,7 +323,15 @@ class NpuPartner:
         self._looked_at = time.monotonic()
         facts = self._mailbox.worker_facts() or {}
         if self._is_stale(facts):
+            if self._seen_pid is not None and self._seen_pid == facts.get("pid"):
+                self._act(messages.WorkerLost("the worker's process is gone"))
             return
+        self._seen_pid = facts.get("pid")
+        if self._ready and facts.get("state") == "stopped" and self._supervisor is None:
+            self._act(messages.WorkerLost(f"the worker has stopped: {facts.get('error') or facts.get('reason')}"))
+        silence = self._heartbeat.look(facts, self._looked_at)
+        if silence is not None:
+            self._act(messages.WorkerLost(silence))
         skipped = facts.get("skipped_round")
         if skipped is not None and skipped == self._protocol.round_id:
             self._act(messages.WorkerLost(f"the worker could not do {skipped}: {facts.get('skipped_reason')}"))

@@ -140,11 +140,16 @@ def set_environment(threads: int) -> None:
         os.environ[name] = str(threads)
 
 
-def make_log() -> logging.Logger:
+def make_log(*, live: bool = False) -> logging.Logger:
+    """The log on stderr; ``live``: above a status line, if that is a terminal."""
+    from npu_engine.pulse import AboveStatus, StatusLine
+
     log = logging.getLogger(PROGRAM)
     log.setLevel(logging.INFO)
     log.propagate = False
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    if live and sys.stderr.isatty():
+        handler = AboveStatus(StatusLine(sys.stderr))
     handler.setFormatter(logging.Formatter(LOG_FORMAT, "%Y-%m-%d %H:%M:%S"))
     log.handlers = [handler]
     return log
@@ -207,6 +212,7 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
     version = import_mindspore()
     from exchange.watch import Watcher
     from npu_engine.device import choose_device
+    from npu_engine.pulse import AboveStatus
     from npu_engine.resident import ResidentCores
     from npu_engine.worker import Worker
 
@@ -222,6 +228,7 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
             cores,
             device=device.label,
             log=log,
+            status=next((one.status for one in log.handlers if isinstance(one, AboveStatus)), None),
             stop_reason=lambda: signals.reason,
             parent=arguments.parent,
             once=arguments.once,
@@ -229,7 +236,13 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
         signals.starting = False
         start_s = round(time.perf_counter() - began, 3)
         mailbox.announce(
-            state="ready", device=device.label, why=why, mindspore=version, start_s=start_s, watch=watcher.mode_in_use
+            state="ready",
+            heartbeat=round(time.time(), 3),
+            device=device.label,
+            why=why,
+            mindspore=version,
+            start_s=start_s,
+            watch=watcher.mode_in_use,
         )
         log.info("ready after %.2f s, watching by %s: %s", start_s, watcher.mode_in_use, watcher.why)
         return worker.serve()
@@ -252,7 +265,9 @@ def start(arguments: argparse.Namespace, log: logging.Logger, signals: Signals) 
     directory = arguments.exchange.absolute()
     mailbox = open_mailbox(directory, log, started_by_hand=arguments.parent is None)
     try:
-        mailbox.announce(state="starting")  # and so the directory is known to be writable
+        mailbox.announce(
+            state="starting", heartbeat=round(time.time(), 3)
+        )  # and so the directory is known to be writable
         log.info("start: exchange directory %s", directory)
         with scratch_directory(directory, log):
             reason = run(arguments, mailbox, log, signals)
@@ -276,7 +291,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_STOPPED
     signals = Signals()
     set_environment(arguments.threads)
-    log = make_log()
+    log = make_log(live=not arguments.calibrate)
     try:
         if arguments.calibrate:
             print_calibration(arguments, log)

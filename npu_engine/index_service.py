@@ -15,6 +15,7 @@ from exchange.errors import ExchangeError
 from exchange.worker_mailbox import WorkerMailbox
 from npu_engine.index import ROWS_AT_ONCE, IndexBuilding, whole_core
 from npu_engine.program import CoreProgram, Interrupted, ProgramError
+from npu_engine.pulse import Pulse
 from npu_engine.resident import ResidentCores
 
 EAGER_ROWS = 256  # of a block on the CPU: rounds wait for it
@@ -31,12 +32,15 @@ class IndexService:
         device: str,
         log: logging.Logger,
         why_stop: Callable[[], str | None],
+        pulse: Pulse,
     ) -> None:
         self._mailbox, self._cores, self._device, self._log, self._why_stop = mailbox, cores, device, log, why_stop
+        self._pulse = pulse
         self._name = ""
         self._size = 0
         self._building: IndexBuilding | None = None
         self._spent_s = 0.0
+        self._fresh = True
 
     @property
     def busy(self) -> bool:
@@ -64,6 +68,7 @@ class IndexService:
 
     def _begin(self, name: str) -> None:
         self._name, self._building, self._spent_s = name, None, 0.0
+        self._fresh = True  # its first products may be compiled
         self._size = self._mailbox.indexed_size(name)
 
     def _advance(self) -> None:
@@ -72,6 +77,7 @@ class IndexService:
         if self._building is None or self._building.program is not core:  # rounds may have driven the core out
             self._building = IndexBuilding(core, EAGER_ROWS if self._device == "CPU" else ROWS_AT_ONCE)
         done = self._building.advance(self._keep_going)
+        self._fresh = False
         self._spent_s += time.perf_counter() - began
         if not done:
             return
@@ -94,11 +100,13 @@ class IndexService:
         rows = EAGER_ROWS if self._device == "CPU" else ROWS_AT_ONCE
         found = self._cores.find(key, rows)
         if found is None:
+            self._pulse.beat("loading")
             core, identity = self._mailbox.load_indexed_core(self._name)
             found = self._cores.place((identity, "min-plus"), core.edges)
         return found
 
     def _keep_going(self) -> bool:
+        self._pulse.beat("loading" if self._fresh else "busy")
         return self._why_stop() is None and not self._mailbox.index_abandoned(self._name)
 
     def _leave(self, reason: str) -> None:

@@ -25,6 +25,7 @@ from exchange.watch import Watcher
 from exchange.worker_mailbox import CoreIdentity, WorkerMailbox
 from npu_engine.index_service import IndexService
 from npu_engine.program import CoreProgram, IntArray, Interrupted, ProgramError
+from npu_engine.pulse import Pulse, StatusLine
 from npu_engine.resident import Key, ResidentCores
 
 LONGEST_WAIT_S = 0.2
@@ -36,8 +37,10 @@ TROUBLE_WAIT_S = 0.5
 class _Round:
     """What is known of the round in work."""
 
+    began: float = 0.0
     question: Question | None = None
     core: CoreProgram | None = None
+    fresh: bool = False  # the core was just placed: its first products may be compiled
     core_size: int = 0
     found: Any = None  # pairs int64[r, 2], or rows [B, k]
     iterations: int = 0
@@ -57,6 +60,7 @@ class Worker:
         *,
         device: str,
         log: logging.Logger,
+        status: StatusLine | None = None,
         stop_reason: Callable[[], str | None] = lambda: None,
         parent: int | None = None,
         once: bool = False,
@@ -65,9 +69,10 @@ class Worker:
         self._device, self._log, self._stop_reason = device, log, stop_reason
         self._parent, self._once = parent, once
         self._protocol = protocol.WorkerProtocol()
+        self._pulse = Pulse(mailbox, cores, device=device, status=status)
         self._round = _Round()
         self._loading: Key | None = None
-        self._indexes = IndexService(mailbox, cores, device=device, log=log, why_stop=self._why_stop)
+        self._indexes = IndexService(mailbox, cores, device=device, log=log, why_stop=self._why_stop, pulse=self._pulse)
         self._trouble = ""
         self._interrupted_by: str | None = None
         self._running = True
@@ -78,6 +83,7 @@ class Worker:
         while True:
             try:
                 reason = self._why_stop()
+                self._pulse.beat("ready")
                 if reason is None:
                     for round_id in self._mailbox.pending_rounds():
                         self._feed(protocol.RoundSeen(round_id))
@@ -161,7 +167,7 @@ class Worker:
 
     def _load(self, round_id: str) -> None:
         began = time.perf_counter()
-        self._round = _Round()
+        self._round = _Round(began)
         identity = self._mailbox.core_identity(round_id)
         question = self._mailbox.load_question(round_id)
         self._loading = key = identity, question.program.name
@@ -174,10 +180,12 @@ class Worker:
 
     def _load_core(self, round_id: str, identity: CoreIdentity, question: Question) -> CoreProgram:
         began = time.perf_counter()
+        self._pulse.beat("loading")
         found, identity = self._mailbox.load_core_file(round_id)
         parsed = time.perf_counter()
         self._loading = key = identity, question.program.name
         core = self._cores.place(key, found.edges, found.weight)
+        self._round.fresh = True
         self._log.info(
             "core of %s: %s, %d vertices with edges, %d edges, read in %.1f ms, %s in %.1f ms",
             round_id,
@@ -193,6 +201,7 @@ class Worker:
     def _compute(self, round_id: str) -> None:
         def keep_going() -> bool:
             self._interrupted_by = self._why_stop()
+            self._pulse.beat("loading" if self._round.fresh else "busy")
             return self._interrupted_by is None and not self._mailbox.round_abandoned(round_id)
 
         now = self._round
@@ -205,6 +214,7 @@ class Worker:
         else:
             now.found, now.iterations = now.core.run_rows(now.question.rows, keep_going)
         now.compute_s = time.perf_counter() - began
+        self._pulse.beat("busy")
 
     def _write(self, round_id: str) -> None:
         now = self._round
@@ -229,6 +239,7 @@ class Worker:
             self._skip(round_id, f"the answer is written, its flag is not: {error}")
             return
         self.answered += 1
+        self._pulse.round_done(time.perf_counter() - self._round.began)
         self._running = not self._once
         done, question = self._round, self._round.question
         assert question is not None
@@ -246,6 +257,7 @@ class Worker:
             1e3 * done.read_s,
             1e3 * done.compute_s,
             1e3 * done.write_s,
+            extra={"in_status": True},
         )
 
     def _skip(self, round_id: str, reason: str) -> None:

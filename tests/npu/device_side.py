@@ -188,3 +188,36 @@ def serve_with_a_faulty_program(directory: str) -> tuple[str, int]:
         worker.serve()
     handler.close()
     return record.read_text(), worker.answered
+
+
+def resident_answers(
+    compiled: bool, budget: int, cores: list[np.ndarray], asked: list[int], rows: np.ndarray
+) -> tuple[list[np.ndarray], list[int], list[int], int]:
+    """Answers in the order asked; after each, the bytes and the cores that are kept; how many were placed in all."""
+    from npu_engine.resident import ResidentCores
+
+    kept = ResidentCores(compiled=compiled, memory_budget=budget)
+    answers, sizes, counts, placed = [], [], [], 0
+    for number in asked:
+        core = kept.find((number, "min-plus"), len(rows))
+        if core is None:
+            core = kept.place((number, "min-plus"), cores[number])
+            placed += 1
+        answers.append(core.run_batch(rows))
+        sizes.append(kept.nbytes)
+        counts.append(len(kept))
+    return answers, sizes, counts, placed
+
+
+def two_programs(compiled: bool, edges: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Two programs on one core, in turns, twice."""
+    from npu_engine.resident import ResidentCores
+
+    kept = ResidentCores(compiled=compiled)
+    found = {}
+    for _ in range(2):
+        for name in ("min-plus", "min-select"):
+            core = kept.find((0, name)) or kept.place((0, name), edges)
+            found[name] = core.run_rows(rows)[0]
+    assert len(kept) == 2
+    return found

@@ -24,6 +24,7 @@ from tests.npu import device_side
 from tests.npu.twin import as_pairs, min_plus
 
 PATIENCE_S = 60.0
+MOST_CORES = 8  # npu_engine.resident; not imported, since MindSpore comes with it
 TOKEN = "0123abcd"
 
 Start = Callable[..., "Process"]
@@ -179,8 +180,11 @@ def test_a_worker_serves_jobs_and_bad_rounds_until_stop(start: Start, directory:
         assert float(answer.header["compute_s"]) > 0
     assert worker.log.count("core of round-") - cores_before == 4  # two per job: resident from round to round
 
+    worker.until(lambda: facts(directory)["state"] == "ready", "rest", directory)
     ready = facts(directory)
-    assert ready["state"] == "ready"
+    assert ready["rounds"] == 10
+    assert ready["resident_cores"] == MOST_CORES
+    assert int(str(ready["resident_bytes"])) > 0
     assert ready["device"] == "CPU"
     assert ready["pid"] == worker.popen.pid
     with CoordinatorMailbox(directory) as box:
@@ -188,6 +192,53 @@ def test_a_worker_serves_jobs_and_bad_rounds_until_stop(start: Start, directory:
     assert worker.wait() == 0
     assert facts(directory)["state"] == "stopped"
     assert worker.log.splitlines()[-1].endswith("stopped: stop.flag")
+
+
+def test_the_heart_beats_at_rest_and_at_work(start: Start, directory: Path) -> None:
+    """A path of thousands of vertices takes seconds; the coordinator hears of the worker all the while."""
+    worker = start("--device", "cpu")
+    worker.until(lambda: facts(directory).get("state") == "ready", "worker.json", directory)
+    heard = facts(directory)["heartbeat"]
+    worker.until(lambda: facts(directory)["heartbeat"] != heard, "second heartbeat at rest", directory)
+    graph = "".join(f"{vertex} {vertex + 1}\n" for vertex in range(6000))
+    round_id = write_by_hand(directory, 1, graph, "0 0\n")
+    beats: set[object] = set()
+
+    def beaten() -> bool:
+        told = facts(directory)
+        beats.update([told["heartbeat"]] if told["state"] in ("loading", "busy") else [])
+        return len(beats) >= 2
+
+    worker.until(beaten, "two heartbeats at work", directory)
+    assert not (directory / round_id / layout.OK_FLAG).exists()
+    (directory / layout.STOP_FLAG).touch()
+    assert worker.wait() == 0
+
+
+def test_on_a_terminal_one_line_tells_the_rounds(project_root: Path, directory: Path) -> None:
+    graph, value = "0 1\n", "0 0\n"
+    round_id = write_by_hand(directory, 1, graph, value)
+    leader, follower = os.openpty()
+    command = [sys.executable, "run.py", "worker", "--exchange", str(directory), "--device", "cpu"]
+    worker = subprocess.Popen(command, cwd=project_root, stdout=subprocess.DEVNULL, stderr=follower)
+    os.close(follower)
+    shown = ""
+    try:
+        while "1 rounds served" not in shown:
+            shown += os.read(leader, 4096).decode()
+        worker.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # EIO: the worker has closed its end
+            while True:
+                shown += os.read(leader, 4096).decode()
+    finally:
+        os.close(leader)
+        worker.kill()
+        worker.wait()
+    assert "\r\x1b[KCPU ready: 0 rounds served" in shown
+    assert "1 rounds served, the last in" in shown
+    assert "core of round-000001" in shown
+    assert f"{round_id}: core 2" not in shown, "rounds are in the status line"
+    assert "stopped: SIGINT" in shown
 
 
 def test_a_signal_stops_a_worker_in_the_middle_of_a_long_round(start: Start, directory: Path) -> None:

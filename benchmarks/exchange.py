@@ -1,0 +1,163 @@
+"""``bench exchange``: how long a round takes through the exchange directory, worker warm, and where the time goes.
+
+The real thing: a worker process with MindSpore, files, the coordinator's partner. A round is timed from the values in
+the engine's array to the answer merged into it: written, noticed, read, computed, written, noticed, read, checked,
+merged. The values are those a search knows of the core when it first knows any, a root for every vector of the batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.output import Report, memory_text
+from benchmarks.plot import Bar, draw_bars
+from benchmarks.workload import set_threads
+from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.graph.graph import Graph
+from hybrid.calibration_measure import first_values
+from hybrid.config import load_config
+from hybrid.errors import EnvironmentProblem
+from hybrid.opening import open_graph
+from hybrid.partner import NpuPartner
+from hybrid.plan import count_core_edges
+from hybrid.terminal import count, progress, seconds, table
+from hybrid.trace import Trace
+from hybrid.traverse import Answer, traverse_alone
+from hybrid.warmup import make_engine
+
+INDEX = "index"
+_FIX = "run `python run.py doctor`, which starts a worker and tells what is missing"
+
+
+def execute(options: argparse.Namespace) -> Report:
+    set_threads(options.threads)
+    overrides: dict[str, object] = {"npu.device": options.device, "graph.generator.kind": options.kind}
+    overrides |= {f"graph.generator.{name}": getattr(options, name) for name in ("scale", "edge_factor", "seed")}
+    graph = open_graph(load_config(None, options=overrides).graph, Trace()).graph
+    rows: list[dict[str, Any]] = []
+    with progress("measuring", "format") as bar:
+        for done, format in enumerate(options.formats):
+            bar(done, len(options.formats))
+            rows += measure(graph, {**overrides, "exchange.format": format}, options)
+    return report_of(rows, options)
+
+
+def measure(graph: Graph, overrides: dict[str, object], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One worker of one format: every batch and program, then the index."""
+    k = min(options.core, graph.n)
+    roots = np.random.default_rng(options.root_seed).permutation(graph.n)[: max(options.batches)].tolist()
+    engine = make_engine("level", CoreSplit(graph))
+    starts = np.array([first_values(traverse_alone(engine, root).level, k) for root in roots])
+    config = load_config(None, options={**overrides, "npu.round_timeout_s": options.time_limit})
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="tandem-bench-") as scratch:
+        partner = NpuPartner(config, Path(scratch) / "worker.log", Trace())
+        try:
+            partner.start()
+            for program in options.programs:
+                began = time.perf_counter()
+                partner.publish_edges(graph.out_offsets, graph.out_targets, k, program=program)
+                published = time.perf_counter() - began
+                for batch in options.batches:
+                    values = starts[0] if batch == 1 else starts[:batch]
+                    if program == "plus-times":
+                        values = np.where(values < 0, 0.0, 1.0 / k).astype(np.float32)
+                    elif program == "or-and":
+                        values = (values >= 0).astype(np.int32)
+                    row = _time_rounds(partner, values, options.repeats)
+                    facts = {"format": config.exchange.format, "program": program, "batch": batch, "core": k}
+                    rows.append({**facts, "publish_seconds": published, **row})
+            if options.index:
+                rows.append({"format": config.exchange.format, "core": k, **_time_index(partner, graph, k)})
+        finally:
+            partner.close()
+    edges = count_core_edges(CoreSplit(graph, k))
+    return [{**row, "core_edges": edges} for row in rows]
+
+
+def _time_rounds(partner: NpuPartner, values: np.ndarray, repeats: int) -> dict[str, Any]:
+    first, _ = _round(partner, values)  # reads the core, puts it on the device
+    _round(partner, values)
+    timed = [_round(partner, values) for _ in range(repeats)]
+    times = sorted(took for took, _ in timed)
+    parts = {
+        name: statistics.median(float(answer.facts[name]) for _, answer in timed) for name in ("read_s", "compute_s")
+    }
+    return {
+        "first_seconds": first,
+        "best_seconds": times[0],
+        "median_seconds": statistics.median(times),
+        "p95_seconds": times[min(len(times) - 1, int(0.95 * len(times)))],
+        "worker_read_seconds": parts["read_s"],
+        "worker_compute_seconds": parts["compute_s"],
+        "iterations": int(timed[0][1].facts["iterations"]),
+    }
+
+
+def _round(partner: NpuPartner, values: np.ndarray) -> tuple[float, Answer]:
+    merged = values.copy()
+    began = time.perf_counter()
+    partner.submit(values)
+    while (answer := partner.poll()) is None:
+        _require_usable(partner)
+        partner.wait()
+    np.minimum(merged.view(f"u{merged.itemsize}"), answer.values.view(f"u{merged.itemsize}"))
+    return time.perf_counter() - began, answer
+
+
+def _time_index(partner: NpuPartner, graph: Graph, k: int) -> dict[str, Any]:
+    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+    began = time.perf_counter()
+    if not partner.request_index():
+        raise EnvironmentProblem(f"no index: {partner.index_failure}", fix="choose a smaller --core")
+    while (index := partner.poll_index()) is None:
+        _require_usable(partner)
+        if partner.index_failure:
+            raise EnvironmentProblem(f"no index: {partner.index_failure}", fix="choose another --core")
+        partner.wait()
+    took = time.perf_counter() - began
+    return {
+        "program": INDEX, "batch": k, "median_seconds": took, "best_seconds": took, "bytes": index.distance.nbytes,
+        "worker_compute_seconds": float(index.facts["compute_s"]), "diameter": index.diameter,
+        "farthest": index.farthest,
+    }  # fmt: skip
+
+
+def _require_usable(partner: NpuPartner) -> None:
+    if not partner.usable:
+        raise EnvironmentProblem(f"the worker could not be measured: {partner.failure}", fix=_FIX)
+
+
+def report_of(rows: list[dict[str, Any]], options: argparse.Namespace) -> Report:
+    report = Report("exchange", {"rounds": rows})
+    headings = ["format", "program", "vectors", "best", "median", "95 %", "worker reads", "computes", "first round"]
+    report.lines += [table(headings, [_cells(row) for row in rows if row["program"] != INDEX])]
+    report.lines += [
+        f"core of {count(rows[0]['core'])} vertices and {count(rows[0]['core_edges'])} edges; values written -> merged"
+    ]
+    for row in (row for row in rows if row["program"] == INDEX):
+        told = "no diameter" if row["diameter"] is None else f"diameter {row['diameter']}"
+        report.lines.append(
+            f"index, {row['format']}: {seconds(row['median_seconds'])} from request to checked arrays, of which "
+            f"{seconds(row['worker_compute_seconds'])} computing; {memory_text(row['bytes'])}, {told}"
+        )
+    bars = [
+        Bar(f"{row['format']}, {row['program']}, {row['batch']}", 1e3 * row["median_seconds"],
+            seconds(row["median_seconds"]))
+        for row in rows if row["program"] != INDEX
+    ]  # fmt: skip
+    report.charts.append(draw_bars("a round, values written -> merged", "ms", bars, unit=" ms"))
+    return report
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    times = ("best", "median", "p95", "worker_read", "worker_compute", "first")
+    shown = [seconds(row[f"{name}_seconds"]) for name in times]
+    return [row["format"], row["program"], str(row["batch"]), *shown]

@@ -1,0 +1,71 @@
+"""Two workers on one machine, a directory each, serve two jobs at the same time (docs/worker.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.config import load_config
+from hybrid.partner import NpuPartner
+from hybrid.trace import Trace
+from tests.npu.twin import count_hops
+
+PATIENCE_S = 60.0
+AROUND = np.arange(50)
+
+
+@pytest.fixture
+def places(tmp_path: Path, project_root: Path) -> Iterator[list[Path]]:
+    """Directories with a worker each, started by hand as the page says."""
+    found = [tmp_path / name for name in ("first", "second")]
+    command = [sys.executable, "run.py", "worker", "--device", "cpu"]
+    with contextlib.ExitStack() as stack:
+        for number, place in enumerate(found):
+            log = stack.enter_context((tmp_path / f"{place.name}.log").open("wb"))
+            flags = ["--device-id", str(number), "--exchange", str(place)]
+            worker = subprocess.Popen([*command, *flags], cwd=project_root, stdout=log, stderr=log)
+            stack.callback(worker.wait)
+            stack.callback(worker.kill)
+        yield found
+
+
+def test_two_workers_serve_two_jobs_at_once(places: list[Path], tmp_path: Path) -> None:
+    partners: list[NpuPartner] = []
+    try:
+        for step, place in enumerate(places, start=1):
+            options = [
+                f"exchange.dir={place}",
+                "npu.worker=external",
+                f"exchange.format={['text', 'binary'][step - 1]}",
+            ]
+            partners.append(NpuPartner(load_config(None, options), tmp_path / "none.log", Trace()))
+            partners[-1].start()
+            partners[-1].publish_edges(np.arange(51), ((AROUND + step) % 50).astype(np.int32), 50)
+        for turn in range(3):
+            values = np.full(50, -1, np.int32)
+            values[turn] = 0
+            for one in partners:
+                one.submit(values)  # both are at work before any answer is taken
+            for step, one in enumerate(partners, start=1):
+                edges = np.column_stack((AROUND, (AROUND + step) % 50))
+                assert np.array_equal(answer_of(one), count_hops(edges, np.ones(50, np.int64), values))
+        assert [one.device for one in partners] == ["CPU", "CPU"]
+    finally:
+        for one in partners:
+            one.close()
+
+
+def answer_of(partner: NpuPartner) -> np.ndarray:
+    deadline = time.monotonic() + PATIENCE_S
+    while (answer := partner.poll()) is None:
+        assert partner.usable, partner.failure
+        assert time.monotonic() < deadline
+        partner.wait()
+    return answer.values
