@@ -127,6 +127,13 @@ class DeviceModel:
         carried = 2.0 * VALUE_BYTES * k * batch / self.link_bytes_per_s
         return self.exchange.seconds(format, k * batch) + carried + iterations * self.iteration_s(k, batch)
 
+    def index_s(self, k: int, diameter: int) -> float:
+        """Seconds to make the core's index: squarings until the diameter is covered, one more, and the way back."""
+        if self.delay_s is not None:
+            return self.delay_s
+        products = math.ceil(math.log2(max(1, diameter))) + 1
+        return products * self.matmul(k, k) + k * k / self.link_bytes_per_s
+
     def load_s(self, k: int) -> float:
         """Seconds to carry the core's matrix over the link, once per core. Not part of any round."""
         return self.matrix_bytes(k) / self.link_bytes_per_s

@@ -7,6 +7,7 @@ directory, no half-written result - however the job ends. hybrid/ranks.py is the
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 from typing import Any
 
@@ -15,9 +16,11 @@ import numba
 from cpu_engine.algorithms.traversal import Traversal
 from cpu_engine.graph.graph import Graph
 from hybrid.certify import prove_or_repair
+from hybrid.core_index_keeper import IndexKeeper, index_keeper
 from hybrid.errors import ConfigError
 from hybrid.interrupts import interrupts_held
 from hybrid.library_job import run_library_job
+from hybrid.many_hybrid_job import BatchRuns, warm_up_batches
 from hybrid.no_regret import NoRegretPartner
 from hybrid.opening import open_graph
 from hybrid.partner import NpuPartner
@@ -68,6 +71,7 @@ class _Job:
         self.verdict: Verdict | None = None
         self.partner: NpuPartner | SimulatedPartner | None = None
         self.guard: NoRegretPartner | None = None  # mode auto: what searches see of the partner
+        self.keeper: IndexKeeper | None = None  # npu.index: answers without rounds, once it is there
 
     def run(self) -> dict[str, Any]:
         config, trace = self.config, self.trace
@@ -90,6 +94,10 @@ class _Job:
                         self.guard = NoRegretPartner(self.partner, plan.patience)
                         if isinstance(self.partner, NpuPartner):  # a simulated device needs no start
                             self.guard.rehearse(plan.core_size)
+                    self.keeper = index_keeper(config, opened.graph, plan.core_size, len(sources), self.partner)
+            if plan.batch > 1:
+                with trace.span("coordinator", "compile"):
+                    warm_up_batches()
             _log.info("core %d vertices, %d edges (%s); mode %s", plan.core_size, plan.core_edges, plan.rule, plan.mode)
             self._traverse_all(opened.graph, plan, sources)
         finally:
@@ -112,25 +120,36 @@ class _Job:
 
     def _served_by(self, plan: Plan) -> Partner | None:
         """Who may be sent rounds now, if anybody; mode auto does without a worker that is still starting."""
+        indexed = None if plan.mode == "off" or self.keeper is None else self.keeper.partner()
+        if indexed is not None:
+            return indexed
         if plan.mode == "off" or self.guard is None:
             return None if plan.mode == "off" else self.partner
         return self.guard if self.guard.ready else None
 
     def _traverse_all(self, graph: Graph, plan: Plan, sources: list[Source]) -> None:
+        compare, max_rounds = self.config.compare, self.config.npu.max_rounds
         engine = make_engine(self.config.engine, plan.split, self.config.bfs.strategy)
+        batches = None
         with progress("traversing", "source") as bar:
-            for done, source in enumerate(sources):
-                bar(done, len(sources))
-                self.trace.source = source.user_id
-                self.runs.append(self._run_source(graph, plan, engine, source))
-            self.trace.source = None
-        compare, partner = self.config.compare, self._served_by(plan)
+            if plan.batch > 1:
+                served_by = functools.partial(self._served_by, plan)
+                batches = BatchRuns(graph, plan.split, plan.mode, max_rounds, self.trace, served_by)
+                self.runs = batches.run_all(sources, plan.batch, bar)
+            else:
+                for done, source in enumerate(sources):
+                    bar(done, len(sources))
+                    self.trace.source = source.user_id
+                    self.runs.append(self._run_source(graph, plan, engine, source))
+                self.trace.source = None
+        partner = self._served_by(plan)
         if compare.enabled and partner is not None and partner.usable:
             with_edges = [source for source in sources if source.internal >= 0]
             with self.trace.span("coordinator", "compare", repeats=compare.repeats):
-                self.verdict = measure_verdict(
-                    engine, with_edges, plan.mode, partner, compare.repeats, self.config.npu.max_rounds
-                )
+                if batches is not None:
+                    self.verdict = batches.verdict(sources, plan.batch, partner, compare.repeats)
+                else:
+                    self.verdict = measure_verdict(engine, with_edges, plan.mode, partner, compare.repeats, max_rounds)
             if self.verdict is not None and isinstance(self.partner, SimulatedPartner):
                 text = f"{self.partner.device}: {self.verdict.text}; no real NPU was used"
                 self.verdict = dataclasses.replace(self.verdict, text=text)
@@ -138,9 +157,9 @@ class _Job:
     def _run_source(self, graph: Graph, plan: Plan, engine: Traversal, source: Source) -> Run:
         if source.internal < 0:
             return run_without_edges(graph, source)
-        if isinstance(self.partner, SimulatedPartner) and plan.mode != "off":
-            self.partner.rehearse(engine, source.internal, plan.mode, self.config.npu.max_rounds)
         partner = self._served_by(plan)
+        if isinstance(self.partner, SimulatedPartner) and partner in (self.partner, self.guard):
+            self.partner.rehearse(engine, source.internal, plan.mode, self.config.npu.max_rounds)
         seen = len(self.trace.events)
         t0 = self.trace.now()
         if partner is None:
@@ -155,19 +174,19 @@ class _Job:
                 found.npu.outcome = f"simulated: {found.npu.outcome}"
         t1 = self.trace.now()
         waits = [event for event in self.trace.events[seen:] if event["kind"] == "wait"]
-        repaired = self._certify(graph, plan, source, found)
+        repaired = self._certify(graph, plan, source, found, partner)
         return Run(
             source, found.level.copy(), found.parent.copy(), found.npu, found.steps, found.edges_looked_at,
             t1 - t0, sum(wait["t1"] - wait["t0"] for wait in waits), self.trace.now() - t1, repaired,
             edges_reached(graph, found.level) / (t1 - t0),
         )  # fmt: skip
 
-    def _certify(self, graph: Graph, plan: Plan, source: Source, found: Traversed) -> int:
-        """Prove the result; a worker whose values needed repair is not asked again. How many values changed."""
+    def _certify(self, graph: Graph, plan: Plan, source: Source, found: Traversed, partner: Partner | None) -> int:
+        """Prove the result; a partner whose values needed repair is not asked again. How many values changed."""
         repaired = prove_or_repair(graph, found, source.internal, plan.core_size, self.trace)
-        if repaired and self.partner is not None and self.partner.usable:
-            self.partner.distrust(f"its values for source {source.user_id} failed the certificate")
-            found.npu.outcome = self.partner.failure
+        if repaired and partner is not None and partner.usable:
+            partner.distrust(f"its values for source {source.user_id} failed the certificate")
+            found.npu.outcome = partner.failure
         return repaired
 
 

@@ -11,6 +11,7 @@ core's edges taken back. Whether that word was true is not decided here: the cer
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,8 +126,7 @@ class _Together:
         partner = self.partner
         while True:
             self._go_on(self.groups)
-            waiting = [(group, group.waiting) for group in self.groups]
-            waiting = [(group, rows) for group, rows in waiting if rows.size]
+            waiting = self._rows(lambda group: group.waiting)
             if not waiting:
                 return
             if partner.usable and self.tally.rounds_sent >= self.max_rounds:
@@ -142,7 +142,7 @@ class _Together:
     def _race(self) -> None:
         if self.partner.usable and self.engine.split.core_size:
             self._go_on(self.groups, _RACE_LEVELS)
-            touched = [(group, np.arange(group.width)) for group in self.groups if group.touching()]
+            touched = self._rows(lambda group: np.arange(group.width if group.touching() else 0))
             if touched and any(group.can_step() for group in self.groups):
                 self._submit(touched)
         for group in self.groups:
@@ -151,6 +151,17 @@ class _Together:
                 answer = self.partner.poll() if self.out is not None else None
                 if answer is not None:
                     self._merge(answer)
+
+    def _rows(self, of: Callable[[CoreManyBfs], np.ndarray]) -> list[tuple[CoreManyBfs, np.ndarray]]:
+        """Which roots of which groups go out, as many as a round may carry; the others have to wait for the next."""
+        room = max(1, getattr(self.partner, "largest_batch", self.roots.size))
+        found = []
+        for group in self.groups:
+            rows = of(group)[:room]
+            room -= rows.size
+            if rows.size:
+                found.append((group, rows))
+        return found
 
     def _go_on(self, groups: list[CoreManyBfs], most: int | None = None) -> None:
         for group in groups:

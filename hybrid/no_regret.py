@@ -21,6 +21,7 @@ MEASURING = 0.5  # of the share: for measuring a search before deciding; waiting
 DECIDE_S = 1.5e-3  # of REGRET_S: reading the calibration and counting the core's edges (1.3 ms measured)
 REDO = 2.0  # searches that taking the core back costs: the search begins again, with more to look at
 STRIKES = 3
+MOST_AT_ONCE = 1024  # searches in a round, where the partner has no bound of its own
 _SPARE = 1.2  # an answer is waited for at least so many times as long as predicted, or not at all
 _NAP_S = 100e-6
 
@@ -86,6 +87,11 @@ class NoRegretPartner:
     @property
     def busy(self) -> bool:
         return self._partner.busy
+
+    @property
+    def largest_batch(self) -> int:
+        """The most searches that one round may carry."""
+        return int(getattr(self._partner, "largest_batch", MOST_AT_ONCE))
 
     def begin(self) -> None:
         self._late = False

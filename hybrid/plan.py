@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.core_statistics import FEWEST_RUNS, CoreStatistics, core_statistics
@@ -39,6 +40,7 @@ class Plan:
     mode_reason: str
     predicted: dict[str, Any] | None = None  # None: nothing is known to predict from
     patience: Patience = BLIND  # of mode auto, with the worker
+    batch: int = 1  # sources traversed at once
 
     @property
     def core_size(self) -> int:
@@ -51,7 +53,18 @@ class Plan:
 
 
 def make_plan(graph: Graph, config: Config) -> Plan:
-    """Choose core and mode for this graph."""
+    """Choose core, mode and batch for this graph."""
+    plan = _plan_core(graph, config)
+    return replace(plan, batch=choose_batch(config, search_count(config, graph.n))) if config.ranks == 1 else plan
+
+
+def choose_batch(config: Config, searches: int) -> int:
+    """How many sources are traversed at once; auto: as many as the bit-parallel engine takes in one pass."""
+    wanted = ROOTS_PER_PASS if config.npu.batch == "auto" else int(config.npu.batch)
+    return max(1, min(wanted, searches))
+
+
+def _plan_core(graph: Graph, config: Config) -> Plan:
     if config.npu.mode == "auto":
         here = surroundings(config)
         if here.device is not None:
@@ -109,7 +122,7 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
     if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
         reason = ruled_out or "the core is empty"
         return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    searches = search_count(config, statistics)
+    searches = search_count(config, statistics.n)
     runs = measuring_runs(searches)
     if runs < FEWEST_RUNS:
         reason = f"a device may pay, but to measure a search first would cost too much of {searches} searches"
@@ -137,7 +150,7 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
 
 def _tell(found: Prediction, config: Config, statistics: CoreStatistics) -> dict[str, Any]:
     """A prediction for the record: of one search, and of all that the job makes."""
-    return {**found.as_dict(), "searches": search_count(config, statistics)}
+    return {**found.as_dict(), "searches": search_count(config, statistics.n)}
 
 
 def largest_core(core: CoreConfig) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.calibration import CpuRates, device_model, load_calibration
-from hybrid.core_statistics import MOST_RUNS, CoreStatistics, SearchFacts, measure_batch, measure_search
+from hybrid.core_statistics import MOST_RUNS, SearchFacts, measure_batch, measure_search
 from hybrid.device_model import DeviceModel
 from hybrid.planner import Circumstances
 from hybrid.profiles import Simulation, parse_device
@@ -69,9 +69,9 @@ def _reaching(graph: Graph) -> np.ndarray:
     return np.flatnonzero(np.diff(graph.out_offsets)).astype(np.int64)
 
 
-def search_count(config: Config, statistics: CoreStatistics) -> int:
-    """How many searches the job will make."""
+def search_count(config: Config, n: int) -> int:
+    """How many searches the job will make on a graph of n vertices with edges."""
     chosen = config.source
     if isinstance(chosen, str):
-        return min(statistics.n, int(chosen.partition(":")[2] or 1))
+        return min(n, int(chosen.partition(":")[2] or 1))
     return 1 if isinstance(chosen, int) else len(chosen)

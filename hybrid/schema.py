@@ -199,6 +199,20 @@ class NpuConfig:
     start_timeout_s: float = key(60.0, "share: wait this long for a worker that is still starting", minimum=0)
     round_timeout_s: float = key(10.0, "a round that takes longer ends the worker's part", minimum=0.001)
     max_rounds: int = key(1000, "rounds per traversal; a worker that needs more is done without", minimum=1)
+    batch: int | str = key(
+        1,
+        "bfs: sources traversed at once, their core values in one round; auto = what the planner finds best; "
+        "one rank only",
+        minimum=1,
+        maximum=1024,
+        also=("auto",),
+    )
+    index: str = key(
+        "off",
+        "bfs: on = the worker makes the distances between all core vertices once, kept for later jobs, and values "
+        "follow without rounds; auto = use what is kept, make it for 64 searches or more; one rank only",
+        choices=("off", "auto", "on"),
+    )
     stop_grace_s: float = key(3.0, "stop.flag, this long, then SIGTERM, this long, then SIGKILL", minimum=0)
 
 

@@ -11,14 +11,17 @@ Invariant: every word is the truth, whatever the model; and whatever leaves here
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cpu_engine.algorithms.traversal import Traversal
 from cpu_engine.kernels.core import skip_core_step
-from cpu_engine.kernels.core_closure import close_core_step
+from cpu_engine.kernels.core_closure import close_core_rows_step, close_core_step
 from hybrid.calibration import device_model, load_calibration
+from hybrid.core_index import CoreIndex, compute_index
 from hybrid.device_model import DeviceModel
 from hybrid.errors import ConfigError
 from hybrid.profiles import DIRECT, parse_device
@@ -63,6 +66,16 @@ class SimulatedTrace(Trace):
         return super().add(actor, kind, t0, t1, **facts)
 
 
+@dataclass(frozen=True)
+class _Closure:
+    """A round as it was asked before, and its answer."""
+
+    sent: np.ndarray
+    values: np.ndarray
+    iterations: int
+    received: int
+
+
 class SimulatedPartner:
     """See the module; satisfies ``hybrid.traverse.Partner``, and stands in for ``NpuPartner`` in a job of one rank."""
 
@@ -78,12 +91,18 @@ class SimulatedPartner:
         self.delivered = 0
         self.computed_on_clock = 0  # closures that the engine had to wait for: no device would have made it wait
         self.on_clock_s = 0.0
+        self.computed = 0  # closures, rehearsals included
         self._begin = self._end = np.empty(0, np.int64)
         self._targets = np.empty(0, np.uint32)
-        self._known: dict[bytes, tuple[np.ndarray, int]] = {}
+        self._known: dict[tuple[Any, ...], list[_Closure]] = {}
+        self._kept = 0  # closures
         self._sent: np.ndarray | None = None
         self._sent_at = self._due = 0.0
-        self._closed: tuple[np.ndarray, int] | None = None
+        self._closed: _Closure | None = None
+        self._offsets = np.zeros(1, np.int64)
+        self._index: CoreIndex | None = None
+        self._index_due: float | None = None
+        self.index_failure = ""
 
     # ---------------------------------------------------------------------------------------------- its life
 
@@ -91,33 +110,44 @@ class SimulatedPartner:
         """Nothing starts."""
 
     def close(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._known.clear()
+        self._kept = 0
         self._sent = self._closed = None
+        self._index = self._index_due = None
 
     def publish_edges(self, out_offsets: np.ndarray, out_targets: np.ndarray, core_size: int) -> None:
         """Take the edges among the first ``core_size`` vertices; what was kept for another core is forgotten."""
-        self._known.clear()
-        self._sent = self._closed = None
+        self._forget()
+        self._offsets = out_offsets[: core_size + 1]
         self._begin = out_offsets[:core_size]
         self._end = skip_core_step(out_offsets[: core_size + 1], out_targets, core_size)
         self._targets = out_targets.view(f"u{out_targets.itemsize}")
         if not self.model.fits(core_size):
             needed, there = self.model.matrix_bytes(core_size) / 2**30, self.model.memory_bytes / 2**30
             self.distrust(f"a core of {core_size} vertices needs {needed:.1f} GiB, {self.device} has {there:.0f}")
-        close_core_step(self._begin[:0], self._end[:0], self._targets, np.empty(0, np.int32))  # compiled, if need be
+        nobody = self._begin[:0], self._end[:0], self._targets
+        close_core_step(*nobody, np.empty(0, np.int32))  # compiled, if need be
+        close_core_rows_step(*nobody, np.empty((0, 0), np.int32), np.empty(0, np.int64))
 
     def rehearse(self, engine: Traversal, root: int, mode: str, max_rounds: int = 1000) -> int:
         """Search beforehand, untimed, until all that a search asks for is kept; how many searches that took.
 
         An engine whose rounds depend on the moment may ask for something else later; that is counted then.
         """
+        return self.rehearse_run(lambda: traverse_together(engine, root, mode, self, Trace(), max_rounds))
+
+    def rehearse_run(self, run: Callable[[], object]) -> int:
+        """The same for anything that asks this device: run it beforehand until nothing new is asked."""
         totals = self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s
         attempts = 0
         while self.usable and attempts < _MOST_REHEARSALS:
-            known = len(self._known)
-            traverse_together(engine, root, mode, self, Trace(), max_rounds)
+            asked = self.computed
+            run()
             attempts += 1
-            if len(self._known) == known:
+            if self.computed == asked:
                 break
         self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s = totals
         return attempts
@@ -132,12 +162,14 @@ class SimulatedPartner:
         self._sent = self._closed = None
 
     def submit(self, values: np.ndarray) -> None:
+        """One search's values [k], or a batch's [B, k]."""
         self._sent_at = time.perf_counter()
         self._sent = values.copy()  # the engine goes on writing into its own
         self.rounds += 1
-        self._closed = self._known.get(self._sent.tobytes())
+        asked_before = self._known.get(_fingerprint(values), ())
+        self._closed = next((one for one in asked_before if np.array_equal(one.sent, values)), None)
         # Until the closure is known, the earliest moment at which this round can be over: that of no iteration.
-        self._due = self._sent_at + self._seconds(0 if self._closed is None else self._closed[1])
+        self._due = self._sent_at + self._seconds(values, 0 if self._closed is None else self._closed.iterations)
 
     def poll(self) -> Answer | None:
         if self._sent is None or time.perf_counter() < self._due:
@@ -149,15 +181,15 @@ class SimulatedPartner:
             self.on_clock_s += time.perf_counter() - t0
             if time.perf_counter() < self._due:
                 return None
-        assert self._closed is not None
-        (values, iterations), self._sent, self._closed = self._closed, None, None
-        took = self._seconds(iterations)
-        self.modelled_s += took
+        closed = self._closed
+        assert closed is not None
+        self._sent = self._closed = None
+        self.modelled_s += self._seconds(closed.sent, closed.iterations)
         self.delivered += 1
-        computed = iterations * self.model.iteration_s(self._begin.size)
-        facts = {"device": self.device, "iterations": str(iterations), "compute_s": f"{computed:.9f}"}
+        computed = closed.iterations * self.model.iteration_s(self._begin.size, _batch(closed.sent))
+        facts = {"device": self.device, "iterations": str(closed.iterations), "compute_s": f"{computed:.9f}"}
         # A copy: engines keep what they are given, and these values are given again.
-        return Answer(f"simulated-{self.rounds:06d}", values.copy(), int(np.count_nonzero(values >= 0)), facts)
+        return Answer(f"simulated-{self.rounds:06d}", closed.values.copy(), closed.received, facts)
 
     def wait(self) -> None:
         """Until the answer is due; an unknown closure is computed here, since the CPU has nothing to do anyway."""
@@ -194,16 +226,51 @@ class SimulatedPartner:
             "on_clock_s": self.on_clock_s,
         }
 
-    def _seconds(self, iterations: int) -> float:
-        return self.model.round_s(self._begin.size, 1, iterations, self.format)
+    # --------------------------------------------------------------------------------------------- the index
+
+    def request_index(self) -> bool:
+        """Ask once for the hops between all core vertices; False, and ``index_failure``, when that cannot be."""
+        if self._index is None:
+            self._index = compute_index(self._offsets, self._targets, self._begin.size)  # off the clock, by the CPU
+        if self._index is None:
+            self.index_failure = "a distance does not fit into an index"
+            return False
+        if self._index_due is None:
+            diameter = int(self._index.distance[self._index.distance < 255].max(initial=0))
+            self._index_due = time.perf_counter() + self.model.index_s(self._begin.size, diameter)
+        return True
+
+    def poll_index(self) -> CoreIndex | None:
+        """The index, once the model says that it would be there."""
+        due = self._index_due
+        return self._index if due is not None and time.perf_counter() >= due else None
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _seconds(self, values: np.ndarray, iterations: int) -> float:
+        return self.model.round_s(self._begin.size, _batch(values), iterations, self.format)
 
     def _close(self) -> None:
         assert self._sent is not None
         values = self._sent.copy()
-        iterations = int(close_core_step(self._begin, self._end, self._targets, values))
-        self._closed = values, iterations
+        rows = values.reshape(-1, self._begin.size) if values.size else values.reshape(_batch(values), 0)
+        levels = np.zeros(rows.shape[0], np.int64)
+        close_core_rows_step(self._begin, self._end, self._targets, rows, levels)
+        iterations = int(levels.max(initial=0))  # all rows are iterated on until the last has no news
+        self._closed = _Closure(self._sent, values, iterations, int(np.count_nonzero(values >= 0)))
+        self.computed += 1
         room = max(1, _MOST_KEPT_BYTES // max(1, 2 * values.nbytes))
-        while len(self._known) >= room:
-            del self._known[next(iter(self._known))]
-        self._known[self._sent.tobytes()] = self._closed
-        self._due = self._sent_at + self._seconds(iterations)
+        while self._kept >= room:
+            self._kept -= len(self._known.pop(next(iter(self._known))))
+        self._known.setdefault(_fingerprint(self._sent), []).append(self._closed)
+        self._kept += 1
+        self._due = self._sent_at + self._seconds(values, iterations)
+
+
+def _batch(values: np.ndarray) -> int:
+    return 1 if values.ndim == 1 else int(values.shape[0])
+
+
+def _fingerprint(values: np.ndarray) -> tuple[Any, ...]:
+    """Tells most rounds apart; a hash of a megabyte would take longer than some of the devices."""
+    return (*values.shape, int(values.sum(dtype=np.int64)), values.ravel()[:64].tobytes())

@@ -1,9 +1,10 @@
 """BFS from up to 64 roots at once beside a partner that owns the edges inside the dense core [0, k).
 
 While the core is withheld, a root whose level has core vertices that the partner has not spoken on waits, unless every
-core vertex is known to be as near as these could bring it: its frontier is put aside, and the others go on. So roots are at different depths, and when none can go on, everything that is left
-depends on the core: the values of all of them go out together. Most searches come to the core within two levels, when
-their frontiers are still thin; after the answer they make their thick levels together.
+core vertex is known to be as near as these could bring it: its frontier is put aside, and the others go on. So roots
+are at different depths, and when none can go on, everything that is left depends on the core: the values of all of them
+go out together. Most searches come to the core within two levels, when their frontiers are still thin; after the answer
+they make their thick levels together, and mostly nobody has to wait a second time.
 
 Invariant: between steps, each root's levels up to its depth are exact, if the partner's word is true; values of the
 partner that are further away wait in ``closed`` until their level comes, unless the vertex is reached before.
