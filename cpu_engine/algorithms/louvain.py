@@ -1,8 +1,9 @@
 """Communities of high modularity by Louvain's method (Blondel and others 2008), with a queue of who may want to move.
 
-Vertices move one by one to the community around them that adds most to the modularity, until nobody gains; then each
-community becomes a vertex, and so on. When nothing is left to merge, the vertices of the graph itself may move again
-from where they are, and if they do it all starts over: that mends what an early merge fixed too soon.
+Vertices move one by one to the community around them that adds most to the modularity, until nobody gains. Then each
+community is divided anew into parts (as Traag and others 2019 do), the parts become vertices, still in their
+communities, and so on until nothing can be merged: merging parts, and not communities, leaves early mistakes open to
+correction. The whole is repeated from the labels found while it gains.
 
 Weights are the graph's, or 1. A directed graph is taken as undirected, u -> v and v -> u adding up. A self-loop counts
 with both its ends. Invariant: the same graph, resolution and seed give the same labels, whatever the number of threads.
@@ -16,7 +17,12 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
-from cpu_engine.kernels.louvain import merge_communities_step, move_vertices_step, number_communities_step
+from cpu_engine.kernels.louvain import (
+    merge_communities_step,
+    move_vertices_step,
+    number_communities_step,
+    refine_step,
+)
 
 WORTH_A_ROUND = 1e-4  # modularity that a round must gain for another to follow
 
@@ -28,7 +34,7 @@ class LouvainResult:
     label: np.ndarray  # int32[n]
     count: int  # communities among these vertices
     modularity: float
-    levels: int  # times that communities were made vertices
+    levels: int  # times that parts were made vertices
     moves: int
 
 
@@ -69,19 +75,37 @@ def louvain(graph: Graph, *, resolution: float = 1.0, seed: int = 0) -> LouvainR
 
 
 def _round(weights: _Weights, resolution: float, random: np.random.Generator, label: np.ndarray) -> tuple[int, int]:
-    """Move and merge from the given labels on until nobody moves; returns the moves and the merges."""
-    community, moves, merges = label, 0, 0
+    """Move, divide and merge from the given labels on until nothing can be merged; returns the moves and the merges."""
+    community, where = label.copy(), np.arange(label.size, dtype=np.int32)
+    moves, merges = 0, 0
     while True:
-        moved = _move(weights, resolution, random, community)
-        moves += moved
-        if merges and not moved:
+        moves += _move(weights, resolution, random, community)
+        part = _divide(weights, resolution, random, community)
+        _number(community)
+        count = _number(part)
+        if count == part.size:
+            label[:] = community[where]
             return moves, merges
-        count = number_communities_step(community, np.full(community.size, -1, np.int32))
-        if merges:  # it was communities that moved: hand down to the graph's vertices
-            label[:] = community[label]
-        weights = _merge(weights, community, count)
+        weights = _merge(weights, part, count)
         merges += 1
-        community = np.arange(count, dtype=np.int32)
+        where = part[where]
+        merged = np.empty(count, np.int32)
+        merged[part] = community
+        community = merged
+
+
+def _number(community: np.ndarray) -> int:
+    return int(number_communities_step(community, np.full(community.size, -1, np.int32)))
+
+
+def _divide(weights: _Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> np.ndarray:
+    n = community.size
+    order, part = random.permutation(n).astype(np.int32), np.arange(n, dtype=np.int32)
+    refine_step(
+        order, weights.offsets, weights.ids, weights.weight, weights.strength, weights.whole, float(resolution),
+        community, part, weights.strength.copy(), np.ones(n, np.uint8), np.zeros(n, np.float64), np.empty(n, np.int32),
+    )  # fmt: skip
+    return part
 
 
 def _move(weights: _Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> int:
