@@ -221,3 +221,38 @@ def two_programs(compiled: bool, edges: np.ndarray, rows: np.ndarray) -> dict[st
             found[name] = core.run_rows(rows)[0]
     assert len(kept) == 2
     return found
+
+
+def abandoned_index(directory: str) -> tuple[list[bool], list[str], str]:
+    """An index given up after its first block, then one that is built: busy or not after each step, files, reason."""
+    from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
+    from npu_engine.index_service import EAGER_ROWS, IndexService
+    from npu_engine.pulse import Pulse
+    from npu_engine.resident import ResidentCores
+
+    cores = ResidentCores(compiled=False)
+    worker = WorkerMailbox(directory)
+    log = logging.Logger("index")
+    log.addHandler(logging.NullHandler())
+    pulse = Pulse(worker, cores, device="CPU")
+    service = IndexService(worker, cores, device="CPU", log=log, why_stop=lambda: None, pulse=pulse)
+    size = 2 * EAGER_ROWS
+    offsets, targets = np.arange(size + 1), (np.arange(size, dtype=np.int32) + 1) % 200
+    steps = []
+    with CoordinatorMailbox(directory) as coordinator:
+        coordinator.publish_core(offsets, targets, size)
+        coordinator.request_index()
+        for step in range(3):
+            if step == 1:
+                coordinator.abandon_index()
+            assert service.serve()
+            steps.append(service.busy)
+        reason = str((coordinator.worker_facts() or {}).get("skipped_why"))
+        coordinator.publish_core(offsets, targets, size)
+        coordinator.request_index()
+        for _ in range(3):
+            assert service.serve()
+            steps.append(service.busy)
+        names = [path.parent.name[-4:] for path in Path(directory).glob("core-*/ok.flag")]
+        assert (coordinator.read_index().distance.diagonal() == 0).all()
+    return steps, names, reason

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hybrid.config import load_config
 from hybrid.partner import NpuPartner
 from hybrid.trace import Trace
 from hybrid.traverse import Answer
+from tests.npu import device_side
 from tests.npu.twin import any_marked, close_row, count_hops, hops_between_all, smallest_label, weighted_sum
 
 PATIENCE_S = 60.0
@@ -154,3 +157,10 @@ def test_a_core_without_an_index_says_why_and_rounds_go_on(partner: NpuPartner) 
     partner.publish_edges(OFFSETS, TARGETS, K)
     values = some_values(None)
     assert np.array_equal(ask(partner, values).values, count_hops(ENDS, ONES, values))
+
+
+def test_an_abandoned_index_is_left(device_process: ProcessPoolExecutor, tmp_path: Path) -> None:
+    steps, finished, reason = device_process.submit(device_side.abandoned_index, str(tmp_path)).result(PATIENCE_S)
+    assert steps == [True, False, False, True, False, False]
+    assert finished == ["0002"]
+    assert reason == "nobody waits for it any more"
