@@ -44,6 +44,8 @@ __all__ = ["Answer", "CoreProgram", "IntArray", "Interrupted", "ProgramError"]
 LARGEST_CORE = 1 << 20  # vertices; more is no core any more
 LARGEST_VALUE = 2**31 - 1
 WARM_SIZE = 256
+FEWEST_ROWS = 64
+PRODUCT_CELLS = 10**11  # multiplications
 PLENTY_BYTES = 1 << 40  # where the free memory is not told
 
 
@@ -103,8 +105,14 @@ class CoreProgram:
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows of a batch the memory budget allows in one product."""
-        return max(1, self._device.side)
+        """How many rows of a batch go into one product: what the memory allows, and on the CPU about a second's work.
+
+        Between two products the worker shows that it lives, and hears whether anybody still waits.
+        """
+        rows = self._device.side
+        if not self._device.compiled:
+            rows = min(rows, max(FEWEST_ROWS, PRODUCT_CELLS // max(1, len(self._ids) ** 2)))
+        return max(1, rows)
 
     def warm_up(self, vertices: int = 1) -> None:
         """Load (and compile, for cores of that many vertices) what the first round will need."""

@@ -1,14 +1,25 @@
-"""Directories that killed jobs left in memory are swept; those of living jobs are not."""
+"""The coordinator's end of a partnership, with a worker that the test plays; and which directories are swept."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from exchange import layout
 from exchange.files import lock_directory
+from exchange.mailbox import WorkerMailbox
 from hybrid import exchange_directory
+from hybrid.config import load_config
+from hybrid.partner import NpuPartner
+from hybrid.trace import Trace
+
+OFFSETS, TARGETS = np.array([0, 2, 3] + [5] * 18), np.array([1, 2, 2, 0, 3], np.int32)
+BATCH = np.array([[0, -1, -1], [-1, 4, -1]], np.int32)
+CLOSED = np.array([[0, 1, 1], [6, 4, 5]], np.int32)
 
 
 def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +36,134 @@ def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = exchange_directory.fresh_directory()
     lock.release(remove=True)
     assert sorted(tmp_path.iterdir()) == sorted([young, held, foreign, fresh])
+
+
+@pytest.fixture(params=["text", "binary"])
+def partner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NpuPartner]:
+    """A coordinator that waits for somebody to serve its directory."""
+    options = [f"exchange.dir={tmp_path}", "npu.worker=external", f"exchange.format={request.param}"]
+    options += ["exchange.max_bytes=8192", "npu.round_timeout_s=600", "npu.start_timeout_s=600"]
+    made = NpuPartner(load_config(None, options), tmp_path / "worker.log", Trace())
+    made.start()
+    yield made
+    made.close()
+
+
+def answer(partner: NpuPartner, rows: np.ndarray) -> WorkerMailbox:
+    """Serve the round that is waiting with these rows."""
+    worker = WorkerMailbox(partner.directory)
+    round_id = worker.pending_rounds()[-1]
+    question = worker.load_question(round_id)
+    worker.write_rows(round_id, question.program, rows, {"device": "NPU"})
+    worker.create_ok(round_id)
+    return worker
+
+
+def test_the_answer_has_the_shape_of_the_question(partner: NpuPartner) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    mine = BATCH.copy()
+    partner.submit(mine)
+    mine[:] = 0  # the caller goes on with its array
+    answer(partner, CLOSED)
+    found = partner.poll()
+    assert found is not None, partner.failure
+    assert np.array_equal(found.values, CLOSED)
+    assert (found.values.dtype, found.received, found.facts["device"]) == (np.int32, 6, "NPU")
+    partner.publish_edges(OFFSETS, TARGETS, 3, program="plus-times")
+    partner.submit(np.array([0.5, 0, 0.25], np.float32))
+    answer(partner, np.array([[0.25, 0.5, 0.5]], np.float32))
+    found = partner.poll()
+    assert found is not None, partner.failure
+    assert found.values.tolist() == [0.25, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("program", "values", "rows", "words"),
+    [
+        ("min-plus", BATCH, np.where(CLOSED == 1, 0, CLOSED), "2 values too small to be true, such as 0 for vertex 1"),
+        (
+            "min-plus",
+            BATCH,
+            np.where(CLOSED == 4, 5, CLOSED),
+            "larger than the ones sent, such as 5 for vertex 1 in row 1",
+        ),
+        ("min-plus", BATCH, np.where(CLOSED == 6, 4, CLOSED), "too small to be true, such as 4 for vertex 0 in row 1"),
+        ("min-plus", BATCH, np.where(CLOSED == 6, 7, CLOSED) * 100, "outside 0..19"),
+        ("min-select", BATCH, np.full((2, 3), 3, np.int32), "values larger"),
+        ("or-and", np.zeros((1, 3), np.int32), np.eye(3, dtype=np.int32)[:1], "although none were sent"),
+        ("plus-times", np.ones(3, np.float32), np.ones((1, 3), np.float32), "wrong sum, such as 3 in row 0 where 4"),
+    ],
+)
+def test_one_bad_row_ends_the_partnership(
+    partner: NpuPartner, program: str, values: np.ndarray, rows: np.ndarray, words: str
+) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3, program=program)
+    partner.submit(values)
+    answer(partner, rows)
+    assert partner.poll() is None
+    assert not partner.usable
+    assert words in partner.failure
+
+
+def test_weighted_answers_are_judged_by_the_lightest_edge(partner: NpuPartner) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3, weight=np.array([50, 7, 7, 7, 1]))
+    partner.submit(BATCH)
+    answer(partner, np.array([[0, 14, 7], [18, 4, 11]], np.int32))
+    assert partner.poll() is not None, partner.failure
+    partner.submit(BATCH)
+    answer(partner, np.array([[0, 6, 7], [18, 4, 11]], np.int32))
+    assert partner.poll() is None
+    assert "too small to be true, such as 6 for vertex 1 in row 0" in partner.failure
+
+
+def test_a_batch_over_the_limit_is_not_sent(partner: NpuPartner) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    most = partner.largest_batch
+    assert most > 1
+    partner.submit(np.zeros((most + 1, 3), np.int32))
+    assert not partner.usable
+    assert f"send at most {most} vectors at once, or raise exchange.max_bytes" in partner.failure
+
+
+@pytest.mark.parametrize(
+    ("program", "weight", "words"),
+    [("max-plus", None, "no such program"), ("min-plus", np.array([1, -1, 1, 1, 1]), "integers from 0")],
+)
+def test_a_core_that_cannot_be_written(
+    partner: NpuPartner, program: str, weight: np.ndarray | None, words: str
+) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3, program=program, weight=weight)
+    assert not partner.usable
+    assert words in partner.failure
+
+
+def test_a_wrong_index_is_not_taken_and_rounds_go_on(partner: NpuPartner) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    assert partner.request_index()
+    assert partner.poll_index() is None
+    worker = WorkerMailbox(partner.directory)
+    (name,) = worker.pending_indexes()
+    worker.write_index(name, np.zeros((3, 3), np.uint8), {})
+    assert partner.poll_index() is None
+    assert "0 on its diagonal" in partner.index_failure
+    assert partner.usable
+    partner.publish_edges(OFFSETS, TARGETS, 2)
+    assert partner.request_index()
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    assert worker.pending_indexes() == [], "the index of a core that was replaced is abandoned"
+    partner.publish_edges(np.zeros(101, np.int64), np.empty(0, np.int32), 100)
+    assert not partner.request_index()
+    assert "exchange.max_bytes is 8192" in partner.index_failure
+
+
+def test_a_worker_that_made_no_index_says_why(partner: NpuPartner) -> None:
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    partner.request_index()
+    worker = WorkerMailbox(partner.directory)
+    worker.announce(state="ready", skipped_index=layout.core_name(9, "0123abcd"), skipped_why="another one")
+    partner.wait()
+    assert partner.index_failure == ""
+    worker.announce(skipped_index=worker.pending_indexes()[0], skipped_why="it is too long")
+    partner.wait()
+    assert partner.index_failure == "the worker made no index: it is too long"
+    assert partner.usable
