@@ -3,14 +3,14 @@
 Both definitions of pagerank.py, by Jacobi iteration ("gap" converges to the same ranks as on one rank, to the same
 tolerance, but takes its own number of iterations):
 
-    ldbc  rank(v) = (1 - d) / N + d (sum over in-arcs u -> v of rank(u) / outdegree(u) + lost / N), a fixed number of times
+    ldbc  rank(v) = (1 - d) / N + d (sum over in-arcs u -> v of rank(u) / outdegree(u) + lost / N), so many times
     gap   the same without the lost term, until the sum of |changes| is below the tolerance
 
 Bulk-synchronous only: an iteration reads the ranks of the one before, all of them. A stale contribution would not be
 mended by a later message, as a stale distance is, but would be part of the sum - another result in every run.
 
-Invariant: the same ranks in every run with the same parts. Sums over ranks travel as multiples of 2**-61, whose sum does
-not depend on the order in which a transport adds them.
+Invariant: the same ranks in every run with the same parts. Sums over ranks travel as multiples of 2**-61, whose sum
+does not depend on the order in which a transport adds them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from cpu_engine.comm.requests import (
     Message,
     Progress,
 )
-from cpu_engine.comm.substrate import Sync
+from cpu_engine.comm.substrate import Phase, Sync
 from cpu_engine.comm.termination import Termination
 
 MOST_SPANS = 20_000
@@ -83,6 +83,30 @@ class RoundsReport:
         if len(self.spans) < MOST_SPANS:
             self.spans.append((kind, begin, end))
         return end
+
+
+def trade(phase: Phase, values: np.ndarray, report: RoundsReport) -> Driver[dict[int, np.ndarray]]:
+    """One phase of a round: send what is new, wait for the others; what came and is not empty, in their order.
+
+    For algorithms with rounds of their own; who calls it applies what came, and notes the time as unpacking.
+    """
+    begin = time.perf_counter()
+    payloads = phase.messages(values)
+    outgoing = {peer: payloads.get(peer, NO_BYTES) for peer in phase.send_to}
+    now = report.note("pack", begin, time.perf_counter())
+    answer: dict[int, np.ndarray] = yield Exchange(phase.tag, outgoing, phase.receive_from)
+    report.note("wait", now, time.perf_counter())
+    report.sent += len(outgoing)
+    report.received += len(answer)
+    return {peer: payload for peer, payload in answer.items() if payload.size}
+
+
+def agree(values: np.ndarray, op: Literal["sum", "max", "min"], report: RoundsReport) -> Driver[np.ndarray]:
+    """A reduction over all ranks that counts as waiting."""
+    begin = time.perf_counter()
+    agreed: np.ndarray = yield AllReduce(values, op)
+    report.note("wait", begin, time.perf_counter())
+    return agreed
 
 
 def bsp_rounds(

@@ -10,6 +10,7 @@ Invariant: what a peer was sent, or has itself sent, is not sent again unless it
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -31,7 +32,7 @@ from cpu_engine.comm.requests import TAG_BROADCAST, TAG_REDUCE
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.kernels.pack import forget_sent_step, note_known_step
 
-End = Literal["source", "target", "any"]
+End = Literal["source", "target", "any", "master"]  # master: at no mirror, only where the vertex is owned
 
 # Which arcs a mirror can have: by oec all arcs are at their source's owner, so a mirror is never a source; and so on.
 _MIRRORS_WRITTEN_AT: dict[str, frozenset[str]] = {
@@ -53,6 +54,10 @@ class Field:
 
 
 DISTANCE_PUSHED = Field("distance", written="target", read="source")
+LABEL_SPREAD = Field("label", written="any", read="any")  # both ends of an arc belong together
+SUM_PULLED = Field("sum", written="target", read="master")  # what in-arcs bring, added up at the master
+VALUE_READ = Field("value", written="master", read="source")  # the master's word, at every copy that has out-arcs
+OUT_COUNT = Field("out count", written="source", read="master")
 
 
 def needs(field: Field, policy: str) -> tuple[bool, bool]:
@@ -109,6 +114,8 @@ class PhaseStatistics:
 class Phase:
     """One direction of a field's synchronisation: a list that is sent to each peer, and one that is heard from each."""
 
+    dtype: type = np.uint32
+
     def __init__(
         self,
         name: str,
@@ -123,7 +130,8 @@ class Phase:
         self.statistics = PhaseStatistics()
         self._room = Room(max((agreed.total for agreed in [*outgoing.values(), *incoming.values()]), default=0))
         bounds = np.cumsum([0, *(agreed.total for agreed in outgoing.values())])
-        self._last_sent = np.empty(bounds[-1], np.uint32)
+        self._last_sent: np.ndarray = np.empty(bounds[-1], self.dtype)
+        self._last_sent_at = dict(zip(outgoing, bounds[:-1].tolist(), strict=True))
         self._last_sent_to = {
             peer: self._last_sent[begin:end] for peer, begin, end in zip(outgoing, bounds[:-1], bounds[1:], strict=True)
         }
@@ -200,21 +208,34 @@ class Phase:
         statistics.unpack_s += time.perf_counter() - begin
 
 
+PhaseMaker = Callable[[str, int, dict[int, AgreedList], dict[int, AgreedList], bool], Phase]
+
+
 class Sync:
     """A field on one part: the phases that it needs, reduce before broadcast.
 
     ``memoised=False`` sends the vertices' ids with the values, for comparison and for receivers that keep no lists.
+    ``phases`` makes the phases of fields that are not uint32 reduced by minimum (reductions.py, listed.py).
     """
 
-    def __init__(self, part: Part, field: Field, policy: str | None = None, *, memoised: bool = True) -> None:
+    def __init__(
+        self,
+        part: Part,
+        field: Field,
+        policy: str | None = None,
+        *,
+        memoised: bool = True,
+        phases: PhaseMaker | None = None,
+    ) -> None:
         self.part, self.field = part, field
         self.policy = part.layout.policy if policy is None else policy
         reduces, broadcasts = needs(field, self.policy)
         nobody: dict[int, AgreedList] = {}
         to_master, from_mirrors = _lists(part, field.written, memoised) if reduces else (nobody, nobody)
         from_master, to_mirrors = _lists(part, field.read, memoised) if broadcasts else (nobody, nobody)
-        self.reduce = Phase("reduce", TAG_REDUCE, to_master, from_mirrors, memoised)
-        self.broadcast = Phase("broadcast", TAG_BROADCAST, to_mirrors, from_master, memoised)
+        make = Phase if phases is None else phases
+        self.reduce = make("reduce", TAG_REDUCE, to_master, from_mirrors, memoised)
+        self.broadcast = make("broadcast", TAG_BROADCAST, to_mirrors, from_master, memoised)
         self.reduce.mind_echoes(self.broadcast)
         self.broadcast.mind_echoes(self.reduce)
         self.phases = ((self.reduce,) if reduces else ()) + ((self.broadcast,) if broadcasts else ())

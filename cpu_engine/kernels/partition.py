@@ -50,6 +50,45 @@ def deal_slice_step(first, last, offsets, targets, source_term, target_term, cur
 
 
 @njit(cache=True)
+def deal_weights_step(first, last, offsets, targets, weight, source_term, target_term, cursor, dealt):
+    """Write the weights of the arcs of rows [first, last), part by part, in the order of deal_slice_step.
+
+    Invariant  cursor[p] is where the next weight of part p goes.
+    Races      none, serial.
+    Work       O(arcs of the rows), one stream of writes per part.
+    """
+    for u in range(first, last):
+        mine = source_term[u]
+        for e in range(offsets[u], offsets[u + 1]):
+            p = part_of_arc(mine, target_term[targets[e]])
+            at = cursor[p]
+            cursor[p] = at + 1
+            dealt[at] = weight[e]
+
+
+@njit(cache=True)
+def merge_rows_step(first, last, out_rows, in_rows, offsets, targets):
+    """Write the out-row and the in-row of each vertex of [first, last) as one ascending row, repetitions kept.
+
+    Invariant  offsets[u + 1] - offsets[u] is the length of both rows of u together.
+    Races      none, serial.
+    Work       O(entries of the rows).
+    """
+    out_offsets, out_targets = out_rows
+    in_offsets, in_sources = in_rows
+    for u in range(first, last):
+        i, out_end = out_offsets[u], out_offsets[u + 1]
+        j, in_end = in_offsets[u], in_offsets[u + 1]
+        for at in range(offsets[u], offsets[u + 1]):
+            if j == in_end or (i < out_end and out_targets[i] <= in_sources[j]):
+                targets[at] = out_targets[i]
+                i += 1
+            else:
+                targets[at] = in_sources[j]
+                j += 1
+
+
+@njit(cache=True)
 def count_ends_step(pairs, out_count, in_count):
     """Add each arc to the counts of its two ends.
 
@@ -107,6 +146,21 @@ def fill_rows_step(pairs, local_of, out_cursor, in_cursor, out_targets, in_sourc
         at = in_cursor[v]
         in_cursor[v] = at + 1
         in_sources[at] = u
+
+
+@njit(cache=True)
+def fill_weights_step(pairs, weight, local_of, out_cursor, out_weight):
+    """Write each arc's weight where fill_rows_step writes its target.
+
+    Invariant  out_cursor[l] is where the next weight of local vertex l goes.
+    Races      none, serial.
+    Work       O(arcs).
+    """
+    for e in range(pairs.shape[0]):
+        u = local_of[pairs[e, 0]]
+        at = out_cursor[u]
+        out_cursor[u] = at + 1
+        out_weight[at] = weight[e]
 
 
 @njit(cache=True)

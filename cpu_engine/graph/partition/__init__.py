@@ -15,6 +15,7 @@ from cpu_engine.graph.partition.construct import (
     mirror_lists,
     partition_graph,
     slice_arcs,
+    slice_weights,
 )
 from cpu_engine.graph.partition.layout import Layout, make_layout
 from cpu_engine.graph.partition.part import READ, WRITTEN, Links, Part
@@ -43,4 +44,5 @@ __all__ = [
     "predict",
     "save_part",
     "slice_arcs",
+    "slice_weights",
 ]

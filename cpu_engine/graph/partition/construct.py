@@ -1,6 +1,7 @@
 """Building parts by streaming: readers deal slices of rows to parts, parts assemble what they are dealt.
 
     slice_arcs    reader r: its edge-balanced, contiguous slice of the out-rows -> one buffer of arcs per part
+    slice_weights reader r: the weights of these arcs, in the same order, if the layout is weighted
     assemble      part p: the buffers of all readers, in the readers' order -> a part, not yet linked
     mirror_lists  part p: what it mirrors -> one list per owner
     link          part p: the lists of all others -> the part, linked
@@ -24,7 +25,10 @@ from cpu_engine.kernels.partition import (
     count_mirrors_step,
     count_slice_step,
     deal_slice_step,
+    deal_weights_step,
     fill_rows_step,
+    fill_weights_step,
+    merge_rows_step,
     number_locals_step,
 )
 
@@ -50,10 +54,11 @@ class MirrorList:
         return MirrorList(buffer[: 4 * count].copy().view(np.int32), buffer[4 * count :].copy())
 
 
-def slice_rows(graph: Graph, reader: int, readers: int) -> tuple[int, int]:
+def slice_rows(graph: Graph, reader: int, readers: int, *, symmetric: bool = False) -> tuple[int, int]:
     """The rows [first, last) that this reader reads: about m / readers arcs; over all readers every arc once."""
-    cuts = [graph.m * r // readers for r in (reader, reader + 1)]
-    first, last = (int(row) for row in np.searchsorted(graph.out_offsets, cuts))
+    offsets = graph.out_offsets + graph.in_offsets if symmetric else graph.out_offsets
+    cuts = [int(offsets[-1]) * r // readers for r in (reader, reader + 1)]
+    first, last = (int(row) for row in np.searchsorted(offsets, cuts))
     return first, last
 
 
@@ -62,17 +67,51 @@ def slice_arcs(graph: Graph, layout: Layout, reader: int, readers: int | None = 
 
     There are as many readers as parts unless ``readers`` says otherwise.
     """
-    first, last = slice_rows(graph, reader, layout.parts if readers is None else readers)
+    readers = layout.parts if readers is None else readers
+    first, last = slice_rows(graph, reader, readers, symmetric=layout.symmetric)
     terms = layout_terms(layout, graph)
-    bounds = np.zeros(layout.parts + 1, np.int64)
-    count_slice_step(first, last, graph.out_offsets, graph.out_targets, *terms, bounds[1:])
-    np.cumsum(bounds, out=bounds)
+    rows = _rows_both_ways(graph, first, last) if layout.symmetric else (graph.out_offsets, graph.out_targets)
+    bounds = _slice_bounds(layout, first, last, rows, terms)
     pairs = np.empty((int(bounds[-1]), 2), np.int32)
-    deal_slice_step(first, last, graph.out_offsets, graph.out_targets, *terms, bounds[:-1].copy(), pairs)
+    deal_slice_step(first, last, *rows, *terms, bounds[:-1].copy(), pairs)
     return [pairs[bounds[p] : bounds[p + 1]] for p in range(layout.parts)]
 
 
-def assemble(layout: Layout, part: int, buffers: Sequence[np.ndarray]) -> Part:
+def slice_weights(graph: Graph, layout: Layout, reader: int, readers: int | None = None) -> list[np.ndarray]:
+    """By part, the weights of the arcs that ``slice_arcs`` deals to it, in the same order."""
+    assert graph.weight is not None
+    first, last = slice_rows(graph, reader, layout.parts if readers is None else readers)
+    terms = layout_terms(layout, graph)
+    rows = (graph.out_offsets, graph.out_targets)
+    bounds = _slice_bounds(layout, first, last, rows, terms)
+    dealt = np.empty(int(bounds[-1]), graph.weight.dtype)
+    deal_weights_step(first, last, *rows, graph.weight, *terms, bounds[:-1].copy(), dealt)
+    return [dealt[bounds[p] : bounds[p + 1]] for p in range(layout.parts)]
+
+
+def _slice_bounds(
+    layout: Layout, first: int, last: int, rows: tuple[np.ndarray, np.ndarray], terms: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    bounds = np.zeros(layout.parts + 1, np.int64)
+    count_slice_step(first, last, *rows, *terms, bounds[1:])
+    np.cumsum(bounds, out=bounds)
+    return bounds
+
+
+def _rows_both_ways(graph: Graph, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Out-neighbours and in-neighbours of the rows [first, last) as one row each; all other rows are empty."""
+    sizes = np.zeros(graph.n, np.int64)
+    sizes[first:last] = np.diff(graph.out_offsets[first : last + 1]) + np.diff(graph.in_offsets[first : last + 1])
+    offsets = _offsets(sizes)
+    targets = np.empty(int(offsets[-1]), np.int32)
+    out_rows, in_rows = (graph.out_offsets, graph.out_targets), (graph.in_offsets, graph.in_sources)
+    merge_rows_step(first, last, out_rows, in_rows, offsets, targets)
+    return offsets, targets
+
+
+def assemble(
+    layout: Layout, part: int, buffers: Sequence[np.ndarray], weights: Sequence[np.ndarray] | None = None
+) -> Part:
     """The part made of the arcs that every reader dealt to it; ``buffers`` in the order of the readers."""
     out_count, in_count = np.zeros(layout.n, np.int32), np.zeros(layout.n, np.int32)
     for pairs in buffers:
@@ -92,6 +131,12 @@ def assemble(layout: Layout, part: int, buffers: Sequence[np.ndarray]) -> Part:
     cursors = out_offsets[:-1].copy(), in_offsets[:-1].copy()
     for pairs in buffers:
         fill_rows_step(pairs, local_of, *cursors, out_targets, in_sources)
+    out_weight = None
+    if weights is not None:
+        out_weight = np.empty(out_targets.size, weights[0].dtype)
+        cursor = out_offsets[:-1].copy()
+        for pairs, weight in zip(buffers, weights, strict=True):
+            fill_weights_step(pairs, weight, local_of, cursor, out_weight)
     return Part(
         layout=layout,
         part=part,
@@ -104,6 +149,7 @@ def assemble(layout: Layout, part: int, buffers: Sequence[np.ndarray]) -> Part:
         in_sources=in_sources,
         has_out=(out_count > 0).view(np.uint8),
         has_in=(in_count > 0).view(np.uint8),
+        out_weight=out_weight,
     )
 
 
@@ -133,13 +179,21 @@ def link(part: Part, lists: Sequence[MirrorList]) -> Part:
     )
 
 
-def partition_graph(graph: Graph, policy: str, parts: int) -> list[Part]:
+def partition_graph(
+    graph: Graph, policy: str, parts: int, *, weighted: bool = False, symmetric: bool = False
+) -> list[Part]:
     """All parts, linked, in one process; the arcs are read slice by slice."""
-    layout = make_layout(graph, policy, parts)
-    readers = max(1, -(-graph.m // ARCS_PER_SLICE))
+    layout = make_layout(graph, policy, parts, weighted=weighted, symmetric=symmetric)
+    readers = max(1, -(-layout.m // ARCS_PER_SLICE))
     slices = [slice_arcs(graph, layout, reader, readers) for reader in range(readers)]
-    unlinked = [assemble(layout, p, [dealt[p] for dealt in slices]) for p in range(parts)]
-    del slices
+    weights = [slice_weights(graph, layout, reader, readers) for reader in range(readers)] if weighted else None
+    unlinked = [
+        assemble(
+            layout, p, [dealt[p] for dealt in slices], None if weights is None else [dealt[p] for dealt in weights]
+        )
+        for p in range(parts)
+    ]
+    del slices, weights
     lists = [mirror_lists(part) for part in unlinked]
     return [link(part, [told[part.part] for told in lists]) for part in unlinked]
 

@@ -30,10 +30,15 @@ class Layout:
     threshold: int  # uvc: in-degrees above it are high
     bounds: np.ndarray  # int64[parts + 1], positions in the user's order; empty ranges are allowed
     owner_of: np.ndarray  # uint16[n] (uint32 beyond 65,536 parts), by internal id
+    weighted: bool = False  # parts carry their arcs' weights
+    symmetric: bool = False  # of a directed graph: every arc both ways, so that in-arcs are all neighbours
 
 
-def make_layout(graph: Graph, policy: str, parts: int) -> Layout:
-    """The layout of this graph; reads its offsets and id map, none of its arcs."""
+def make_layout(graph: Graph, policy: str, parts: int, *, weighted: bool = False, symmetric: bool = False) -> Layout:
+    """The layout of this graph; reads its offsets and id map, none of its arcs.
+
+    ``symmetric`` changes nothing for an undirected graph, which has every edge both ways already.
+    """
     check_policy(policy)
     if parts < 1:
         raise InputError("a graph is cut into at least one part", value=parts, fix="ask for 1 or more")
@@ -43,18 +48,26 @@ def make_layout(graph: Graph, policy: str, parts: int) -> Layout:
             value=graph.n,
             fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
         )
+    if weighted and graph.weight is None:
+        raise InputError("the graph has no weights", fix="read it from a file that has a weight on every edge")
+    symmetric = symmetric and graph.directed
+    if weighted and symmetric:
+        raise InputError("parts with every arc both ways carry no weights", fix="ask for one of the two")
+    m = 2 * graph.m if symmetric else graph.m
     bounds = balanced_bounds(graph, parts)
     owner_type = np.uint16 if parts <= _MAX_SHORT_PARTS else np.uint32
     owner_of_position = np.repeat(np.arange(parts, dtype=owner_type), np.diff(bounds))
     return Layout(
         n=graph.n,
-        m=graph.m,
+        m=m,
         parts=parts,
         policy=policy,
         grid=choose_grid(parts),
-        threshold=high_degree_threshold(graph.n, graph.m),
+        threshold=high_degree_threshold(graph.n, m),
         bounds=bounds,
         owner_of=owner_of_position[graph.user_position],
+        weighted=weighted,
+        symmetric=symmetric,
     )
 
 
@@ -77,4 +90,5 @@ def balanced_bounds(graph: Graph, parts: int) -> np.ndarray:
 
 def layout_terms(layout: Layout, graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     """The policy's two terms per vertex, as the kernels take them."""
-    return arc_terms(layout.policy, layout.owner_of, np.diff(graph.in_offsets), layout.grid[1], layout.threshold)
+    in_degree = graph.degree() if layout.symmetric else np.diff(graph.in_offsets)
+    return arc_terms(layout.policy, layout.owner_of, in_degree, layout.grid[1], layout.threshold)

@@ -6,7 +6,9 @@ masters, arcs or not; a mirror has at least one arc here. Rows of both kinds are
 id, so that the best neighbour comes first - not by its local id.
 
 What mirrors exist follows from the policy: with oec a mirror has in-arcs only, with iec out-arcs only; with cvc and 2d
-either kind but never both; with uvc only a vertex of high in-degree has mirrors with in-arcs.
+either kind but never both; with uvc only a vertex of high in-degree has mirrors with in-arcs. A symmetric layout of a
+directed graph has every arc both ways: the in-arcs of a vertex are its in-neighbours and its out-neighbours, and who is
+both is there twice.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ class Part:
     has_out: np.ndarray  # uint8[L]
     has_in: np.ndarray  # uint8[L]
     links: Links | None = None
+    out_weight: np.ndarray | None = None  # int64 or float64[arcs], aligned with out_targets, if the layout is weighted
 
     @property
     def n(self) -> int:

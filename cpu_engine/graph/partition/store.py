@@ -45,6 +45,7 @@ _ARRAYS = {
     "links_masters": "int32",
     "links_roles": "uint8",
 }
+_WEIGHT = "out_weight"  # int64 or float64, of a weighted layout only
 _IDENTIFYING = ("out_offsets", "out_targets", "weight", "user_ids", "user_position")  # the other arrays follow
 
 
@@ -130,9 +131,14 @@ def open_part(folder: Path, layout: Layout, part: int) -> Part:
     expected = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, "layout": _describe(layout), "part": part}
     wrong = [key for key, value in expected.items() if meta.get(key) != value]
     arrays = meta.get("arrays")
-    if wrong or not isinstance(meta.get("masters"), int) or not isinstance(arrays, dict) or set(arrays) != set(_ARRAYS):
+    if (
+        wrong
+        or not isinstance(meta.get("masters"), int)
+        or not isinstance(arrays, dict)
+        or set(arrays) != _names(layout)
+    ):
         raise InputError(f"is not this part: it differs in {', '.join(wrong) or 'arrays'}", path=path, fix=_REBUILD)
-    mapped = {name: _map(path / f"{name}.npy", arrays[name]) for name in _ARRAYS}
+    mapped = {name: _map(path / f"{name}.npy", arrays[name]) for name in arrays}
     links = Links(*(mapped.pop(f"links_{name}") for name in ("bounds", "masters", "roles")))
     opened = Part(layout=layout, part=part, masters=meta["masters"], links=links, **mapped)
     if not _is_consistent(opened, links):
@@ -144,8 +150,15 @@ def _name(part: int) -> str:
     return f"{part:05d}"
 
 
+def _names(layout: Layout) -> set[str]:
+    return {*_ARRAYS, _WEIGHT} if layout.weighted else set(_ARRAYS)
+
+
 def _describe(layout: Layout) -> dict[str, Any]:
+    # Named only where they hold, so that ordinary parts keep their keys.
+    kinds = {name: True for name in ("weighted", "symmetric") if getattr(layout, name)}
     return {
+        **kinds,
         "n": layout.n,
         "m": layout.m,
         "policy": layout.policy,
@@ -159,7 +172,7 @@ def _describe(layout: Layout) -> dict[str, Any]:
 def _stored(part: Part) -> dict[str, np.ndarray]:
     if part.links is None:
         raise ValueError(f"part {part.part} is kept once it is linked, not before")
-    arrays = {name: getattr(part, name) for name in _ARRAYS if not name.startswith("links_")}
+    arrays = {name: getattr(part, name) for name in _names(part.layout) if not name.startswith("links_")}
     return {**arrays, **{f"links_{name}": getattr(part.links, name) for name in ("bounds", "masters", "roles")}}
 
 
@@ -172,6 +185,7 @@ def _is_consistent(part: Part, links: Links) -> bool:
         (part.has_in, size),
         (part.out_offsets, size + 1),
         (part.in_offsets, size + 1),
+        *([(part.out_weight, part.out_targets.size)] if part.out_weight is not None else []),
     )
     if not all(array.size == wanted for array, wanted in lengths):
         return False
@@ -224,7 +238,8 @@ def _map(file: Path, described: dict[str, Any]) -> np.ndarray:
         raise InputError(f"cannot be read: {error.strerror}", path=file, fix=_REBUILD) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"is not the array that meta.json describes: {error}", path=file, fix=_REBUILD) from error
-    if array.dtype.name != _ARRAYS[file.stem] or list(array.shape) != described.get("shape") or array.ndim != 1:
+    wanted = (_ARRAYS[file.stem],) if file.stem in _ARRAYS else ("int64", "float64")
+    if array.dtype.name not in wanted or list(array.shape) != described.get("shape") or array.ndim != 1:
         raise InputError(f"holds {array.dtype.name}{list(array.shape)}", path=file, fix=_REBUILD)
     return array
 
