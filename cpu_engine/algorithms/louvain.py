@@ -24,7 +24,7 @@ from cpu_engine.kernels.louvain import (
     refine_step,
 )
 
-WORTH_A_ROUND = 1e-4  # modularity that a round must gain for another to follow
+WORTH_A_ROUND = 5e-4  # modularity that a round must gain for another to follow
 
 
 @dataclass(frozen=True)
