@@ -51,7 +51,8 @@ def betweenness(
 
     Ends of a path do not count as on it. ``normalised`` as in networkx: True divides by (N - 1)(N - 2), N being all
     vertices, isolated ones included; False halves the sums of an undirected graph, whose pairs are met from both ends.
-    Either way scores from k given roots are estimates, multiplied by N / k. None leaves the plain sum over the roots.
+    Either way scores from k given roots are estimates, multiplied by N / k: one factor for all, which recent networkx
+    refines for the roots themselves. None leaves the plain sum over the roots.
     """
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy {strategy!r} is none of {', '.join(STRATEGIES)}")

@@ -35,7 +35,7 @@ def by_user(graph: Graph, values: np.ndarray) -> dict[int, float]:
 @pytest.mark.jitless
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_betweenness_as_networkx_scales_it(strategy: str) -> None:
-    """A path of five; values as networkx 3 gives them."""
+    """A path of five, by networkx's formulas."""
     path = [(0, 1), (1, 2), (2, 3), (3, 4)]
     graph = graph_of(*path)
     plain = betweenness(graph, normalised=False, strategy=strategy)
@@ -109,7 +109,7 @@ def test_betweenness_of_a_road_map(shared_data: Path) -> None:
 
 
 def test_closeness_as_networkx_has_it() -> None:
-    """Incoming distances; values as networkx 3 gives them."""
+    """Incoming distances, by networkx's formulas."""
     graph = graph_of((0, 1), (1, 2), directed=True)
     assert by_user(graph, closeness(graph).score) == pytest.approx({0: 0, 1: 1 / 2, 2: 2 / 3})
     assert by_user(graph, closeness(graph, improved=False).score) == pytest.approx({0: 0, 1: 1, 2: 2 / 3})
