@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from benchmarks.digest import level_finding
 from benchmarks.memory import PeakMeter, resident_bytes
 from benchmarks.peers import adapter_named
 from benchmarks.peers.adapter import Adapter, Pairs
+from benchmarks.questions import question_of, value_finding
+from benchmarks.rounds import Finding, disagreement
 
 
 def main(arguments: list[str]) -> None:
@@ -58,11 +61,13 @@ class _Host:
 
     def introduce(self) -> dict[str, Any]:
         self.adapter.warm_up()
-        return {"version": self.adapter.version(), "threads": self.adapter.threads_used}
+        answers = {name: self.adapter.threads_of(name) for name in self.adapter.answers}
+        return {"version": self.adapter.version(), "threads": self.adapter.threads_used, "answers": answers}
 
-    def open(self, folder: str, ids: str) -> dict[str, Any]:
+    def open(self, folder: str, ids: str, weighted: bool = False) -> dict[str, Any]:
         """Make the adapter's own graph of a finished one."""
         before = resident_bytes()
+        self.adapter.weighted = weighted
         prepared = self.adapter.load_graph(Path(folder), ids)
         began = time.perf_counter()
         self.adapter.open_rows(prepared)
@@ -80,23 +85,35 @@ class _Host:
         while len(seconds) < trials and (not seconds or sum(seconds) < limit_s):
             outcome, spent = self._run(variant, root)
             seconds.append(spent)
-            problem = self.adapter.problem(variant, outcome, root)
-            if problem:
-                raise ValueError(problem)
-            finding = level_finding(self.adapter.levels(variant, outcome))
-            if told is not None and finding != told:
+            finding = self._judge(variant, outcome, root)
+            if told is not None and disagreement(finding, told):
                 raise ValueError("two runs from the same root differ")
             told = finding
         assert told is not None
-        return {"seconds": seconds, "reached": told.reached, "depth": told.depth, "digest": told.digest}
+        return {"seconds": seconds, **asdict(told)}
+
+    def _judge(self, variant: str, outcome: Any, root: int) -> Finding:
+        question, _ = question_of(variant)
+        if question is not None:
+            return value_finding(question, self.adapter.values(question.name, outcome))
+        problem = self.adapter.problem(variant, outcome, root)
+        if problem:
+            raise ValueError(problem)
+        return level_finding(self.adapter.levels(variant, outcome))
+
+    def _answer(self, variant: str, root: int) -> Any:
+        question, roots = question_of(variant)
+        if question is None:
+            return self.adapter.run(variant, root)
+        return self.adapter.answers[question.name](root, roots)
 
     def _run(self, variant: str, root: int) -> tuple[Any, float]:
         if variant in self.added:
             began = time.perf_counter()
-            outcome = self.adapter.run(variant, root)
+            outcome = self._answer(variant, root)
             return outcome, time.perf_counter() - began
         with PeakMeter() as meter:  # the first run is a rehearsal: its memory counts, its time does not
-            outcome = self.adapter.run(variant, root)
+            outcome = self._answer(variant, root)
         self.added[variant] = meter.added
         return outcome, 0.0
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.gap import GapContestant, find_program
 from benchmarks.peers import OURS, PEERS, Peer
+from benchmarks.questions import Question
 from benchmarks.rounds import Contestant, ContestantFailed, Finding, Record, Root, Turn, play
 from benchmarks.seat import Seat, SeatedContestant
 from benchmarks.summary import figures, ranking, times_slower
@@ -49,13 +50,14 @@ class Contest:
     records: list[Record]
     entries: dict[str, Entry]
     absent: list[Peer] = field(default_factory=list)
+    baseline: str = BASELINE
 
     def record(self, name: str) -> Record | None:
         return next((one for one in self.records if one.name == name), None)
 
     def rows(self) -> list[dict[str, Any]]:
         """One mapping per contestant, fastest first; the same figures for terminal, JSON and plot."""
-        baseline, mapped = self.record(BASELINE), self.record(VARIANT_NAMES["level+user"])
+        baseline, mapped = self.record(self.baseline), self.record(VARIANT_NAMES["level+user"])
         roots = [root.user_id for root in self.workload.roots]
         rows = []
         for record in ranking(self.records):
@@ -94,7 +96,7 @@ def run_contest(workload: Workload, options: argparse.Namespace) -> Contest:
     with ExitStack() as open_things:
         folder = open_things.enter_context(work_folder(options))
         hand_out(workload.graph, folder, numberings, gap=program is not None)
-        hall = _Hall(options, folder, expected, contest, open_things)
+        hall = Hall(options, folder, expected, contest, open_things)
         hall.seat_ourselves()
         for peer in present:
             for ids in sorted(numberings, reverse=True):
@@ -111,7 +113,7 @@ def run_contest(workload: Workload, options: argparse.Namespace) -> Contest:
     return contest
 
 
-class _Hall:
+class Hall:
     """The seats of one contest."""
 
     def __init__(
@@ -158,19 +160,37 @@ class _Hall:
                 with suppress(ContestantFailed):
                     entry.peak_bytes = contestant.memory_bytes()
 
-    def _open(self, adapter: str, ids: str, name: str) -> tuple[Seat | None, Entry]:
+    def seat_for(self, question: Question, adapter: str, name: str, roots: list[Root]) -> bool:
+        """A contestant for an algorithm other than BFS, in the user's ids; False if it does not have it."""
+        seat, entry = self._open(adapter, "user", name, question)
+        if seat is None:
+            return bool(self.contest.record(name))
+        ours = adapter == OURS
+        listed = [str(root.internal if ours else root.position) for root in roots] if question.batched else []
+        variant = question.name + (":" + ",".join(listed) if listed else "")
+        entry.prepare_seconds = self.contest.workload.seconds_build if ours else entry.prepare_seconds
+        self.contest.entries[name] = entry
+        kind = _Ours if ours else SeatedContestant
+        self.contestants.append(kind(name, seat, variant, "user", self.expected["user"]))
+        return True
+
+    def _open(self, adapter: str, ids: str, name: str, question: Question | None = None) -> tuple[Seat | None, Entry]:
         """Start a process and let it make its graph; one that cannot is on record with the reason."""
         log = self.folder / f"{adapter}-{ids}.log"
         seat = Seat(adapter, self.options.threads, log, self.options.time_limit)
         self.open_things.callback(seat.close)
         try:
             facts = seat.ask("introduce")
-            made = seat.ask("open", folder=str(self.folder), ids=ids)
+            if question is not None and question.name not in facts["answers"]:
+                return None, Entry()
+            weighted = question is not None and question.weighted
+            made = seat.ask("open", folder=str(self.folder), ids=ids, weighted=weighted)
         except ContestantFailed as failure:
             note(f"{name} is out: {failure}")
             self.contest.records.append(Record(name, problem=str(failure)))
             return None, Entry()
-        return seat, Entry(facts["version"], facts["threads"], ids, made["seconds"])
+        threads = facts["threads"] if question is None else facts["answers"][question.name]
+        return seat, Entry(facts["version"], threads, ids, made["seconds"])
 
 
 class _Ours(SeatedContestant):

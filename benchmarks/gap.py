@@ -18,13 +18,18 @@ import numpy as np
 
 from benchmarks.memory import peak_bytes
 from benchmarks.peers.adapter import Rows
+from benchmarks.questions import edge_weights
 from benchmarks.rounds import ContestantFailed, Finding, Root, Turn
 from benchmarks.seat import thread_settings
 from hybrid.errors import EnvironmentProblem
 
 _WATCH_INTERVAL_S = 0.005
 _TIME = re.compile(r"^(Generate|Read|Build|Trial|Average|Relabel) Time:\s+([0-9.]+)$", re.MULTILINE)
-_TREE = re.compile(r"^BFS Tree has (\d+) nodes and \d+ edges$", re.MULTILINE)
+_TREE = re.compile(
+    r"^(?:BFS Tree has (\d+) nodes and \d+ edges|SSSP Tree reaches (\d+) nodes|There are (\d+) components"
+    r"|(\d+) triangles)$",
+    re.MULTILINE,
+)
 _CHECK = re.compile(r"^Verification:\s+(\w+)$", re.MULTILINE)
 _SIZE = re.compile(r"^Graph has (\d+) nodes and (\d+) (undirected|directed) edges", re.MULTILINE)
 
@@ -62,7 +67,7 @@ def parse_report(text: str) -> GapReport:
         read=times.get("Read", [None])[0],
         build=times.get("Build", [None])[0],
         generate=times.get("Generate", [None])[0],
-        reached=int(tree[1]) if tree else None,
+        reached=int(next(filter(None, tree.groups()))) if tree else None,
         verified=tuple(word == "PASS" for word in _CHECK.findall(text)),
         vertices=int(size[1]) if size else None,
         edges=int(size[2]) if size else None,
@@ -79,7 +84,7 @@ def find_program(folder: str, name: str = "bfs") -> Path:
     return program
 
 
-def write_sg(rows: Rows, path: Path) -> None:
+def write_sg(rows: Rows, path: Path, *, weighted: bool = False) -> None:
     """Write finished rows as GAP's serialised graph. Nothing is sorted: the rows already are as the format wants them.
 
     docs/formats.md describes the layout; the general writer of cpu_engine starts from an unsorted edge list.
@@ -89,6 +94,9 @@ def write_sg(rows: Rows, path: Path) -> None:
         sides = [(rows.out_offsets, rows.out_targets), (rows.in_offsets, rows.in_sources)]
         for offsets, targets in sides if rows.directed else sides[:1]:
             np.ascontiguousarray(offsets, "<i8").tofile(file)
+            if weighted:
+                sources = np.repeat(np.arange(rows.n, dtype=np.int32), np.diff(offsets))
+                targets = np.stack((targets, edge_weights(sources, targets)), axis=1)
             np.ascontiguousarray(targets, "<i4").tofile(file)
 
 
@@ -138,7 +146,10 @@ class _PeakWatcher:
 
 
 class GapContestant:
-    """GAP's bfs on a .sg file: one process per turn, which loads the graph off the clock and runs the trials on it."""
+    """A GAP program on a .sg file: one process per turn, which loads the graph off the clock and runs the trials on it.
+
+    ``own`` are arguments of its own; a program that ``tells`` no number of vertices reached is believed its verifier.
+    """
 
     def __init__(
         self,
@@ -149,8 +160,13 @@ class GapContestant:
         threads: int,
         expected: dict[Root, Finding],
         limit_s: float,
+        *,
+        own: tuple[str, ...] = (),
+        rooted: bool = True,
+        tells: bool = True,
     ) -> None:
         self.name, self.ids = name, ids
+        self._own, self._rooted, self._tells = own, rooted, tells
         self._program, self._graph, self._threads = program, graph, threads
         self._expected, self._limit_s = expected, limit_s
         self._verified: set[Root] = set()
@@ -159,7 +175,8 @@ class GapContestant:
 
     def turn(self, root: Root, trials: int) -> Turn:
         number = root.internal if self.ids == "internal" else root.position
-        arguments = ["-f", str(self._graph), "-r", str(number), "-n", str(trials), "-a"]
+        start = ["-r", str(number)] if self._rooted else []
+        arguments = ["-f", str(self._graph), *start, "-n", str(trials), *self._own, "-a"]
         if root not in self._verified:
             arguments.append("-v")  # its own verifier, once per root
         first = not self._verified
@@ -170,9 +187,10 @@ class GapContestant:
         self._verified.add(root)
         if not all(report.verified):
             raise ContestantFailed(f"its own verification fails for root {root.user_id}")
-        if report.reached is None or len(report.trials) != trials:
-            raise ContestantFailed("its output is not what GAP's bfs prints")
-        return Turn(report.trials, Finding(report.reached))
+        if (self._tells and report.reached is None) or len(report.trials) != trials:
+            raise ContestantFailed(f"its output is not what GAP's {self._program.name} prints")
+        reached = report.reached if self._tells else None
+        return Turn(report.trials, self._expected[root] if reached is None else Finding(reached))
 
     def expected(self, root: Root) -> Finding:
         return self._expected[root]

@@ -30,6 +30,13 @@ def _add_bfs(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _add_algorithm(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser)
+    _add_peers(parser)
+    parser.set_defaults(roots=4)
+
+
 def _add_build(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser, roots=False)
     _add_peers(parser)
@@ -218,8 +225,22 @@ def _positive(text: str) -> int:
 
 
 Add = Callable[[argparse.ArgumentParser], None]
+ALGORITHMS = {
+    "sssp": "our shortest paths (weights 1..255)",
+    "wcc": "our weak components",
+    "scc": "our strong components",
+    "pagerank": "our PageRank (GAP's definition)",
+    "kcore": "our core numbers",
+    "triangles": "our triangle count",
+    "lcc": "our clustering coefficient",
+    "betweenness": "our betweenness from a few start vertices",
+}
 BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     "bfs": ("our BFS and its peers on one graph, in turns", "benchmarks.bfs", _add_bfs),
+    **{
+        name: (f"{what} and its peers on one graph, in turns", "benchmarks.algorithms", _add_algorithm)
+        for name, what in ALGORITHMS.items()
+    },
     "build": ("from an edge list to a graph: ours and the peers'", "benchmarks.build", _add_build),
     "strategies": (
         "every strategy, level by level: time and edges looked at",

@@ -6,6 +6,7 @@ moment of the machine hits all alike; whoever fails or finds something wrong onc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -27,6 +28,8 @@ class Finding:
     reached: int
     depth: int | None = None
     digest: str | None = None  # of the levels, in the order of the ids that the contestant was given
+    total: float | None = None  # of reals, which are the same up to rounding
+    tolerance: float = 0.0  # relative, for the total
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,12 @@ def schedule(rounds: int, roots: int, seats: int) -> Iterator[tuple[int, int, in
 def disagreement(found: Finding, expected: Finding) -> str:
     """What differs, in words; empty if nothing that both tell does."""
     if found.reached != expected.reached:
-        return f"it reached {found.reached} vertices, not {expected.reached}"
+        return f"it found {found.reached}, not {expected.reached}"
     if None not in (found.depth, expected.depth) and found.depth != expected.depth:
         return f"its deepest level is {found.depth}, not {expected.depth}"
     if None not in (found.digest, expected.digest) and found.digest != expected.digest:
-        return "some of its levels differ"
-    return ""
+        return "some of its values differ"
+    if found.total is None or expected.total is None:
+        return ""
+    same = math.isclose(found.total, expected.total, rel_tol=expected.tolerance)
+    return "" if same else f"its values add up to {found.total:.6g}, not {expected.total:.6g}"

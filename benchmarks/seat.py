@@ -106,7 +106,7 @@ class SeatedContestant:
     def turn_at(self, number: int, trials: int) -> Turn:
         """A turn from the vertex that the adapter calls ``number``."""
         reply = self._seat.ask("turn", variant=self._variant, root=number, trials=trials, limit_s=TURN_LIMIT_S)
-        return Turn(tuple(reply["seconds"]), Finding(reply["reached"], reply["depth"], reply["digest"]))
+        return Turn(tuple(reply.pop("seconds")), Finding(**reply))
 
     def expected(self, root: Root) -> Finding:
         return self._expected[root]

@@ -7,12 +7,16 @@ in the form that it likes best, and is asked for the least that answers the ques
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.questions import edge_weights
+
+Answer = Callable[[int, list[int]], Any]
 _ROWS = ("out_offsets", "out_targets", "in_offsets", "in_sources")
 
 
@@ -42,6 +46,10 @@ class Rows:
     def sources(self) -> np.ndarray:
         """The row of every entry, int32: with out_targets the graph as a list of pairs."""
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.out_offsets))
+
+    def weights(self) -> np.ndarray:
+        """The weight of every entry, int64."""
+        return edge_weights(self.sources(), self.out_targets)
 
     def once(self) -> tuple[np.ndarray, np.ndarray]:
         """Every edge once: of an undirected graph, from the smaller end."""
@@ -88,6 +96,7 @@ class Adapter:
     threads_used = 1  # how many it makes use of, which may be fewer than it was given
 
     def __init__(self) -> None:
+        self.weighted = False  # whether graphs get weights
         self.phases: dict[str, float] = {}  # parts of the last build or read, in seconds
 
     def version(self) -> str:
@@ -116,6 +125,19 @@ class Adapter:
     def levels(self, variant: str, outcome: Any) -> np.ndarray:
         """The levels of an outcome, int32, -1 = not reached."""
         raise NotImplementedError
+
+    @property
+    def answers(self) -> dict[str, Answer]:
+        """The other algorithms that it has: functions of the start vertex, and of all start vertices."""
+        return {}
+
+    def threads_of(self, name: str) -> int:
+        """How many threads one of these algorithms makes use of."""
+        return self.threads_used
+
+    def values(self, name: str, outcome: Any) -> np.ndarray:
+        """An answer as an array by vertex."""
+        return np.asarray(outcome)
 
     def problem(self, variant: str, outcome: Any, root: int) -> str:
         """What the adapter itself knows to be wrong with an outcome; empty if nothing."""

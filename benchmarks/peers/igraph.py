@@ -8,7 +8,8 @@ from typing import Any
 import igraph
 import numpy as np
 
-from benchmarks.peers.adapter import Adapter, Pairs, Rows
+from benchmarks.peers.adapter import Adapter, Answer, Pairs, Rows
+from benchmarks.questions import edge_weights
 
 
 def make_adapter(threads: int) -> Adapter:
@@ -24,11 +25,29 @@ class IgraphAdapter(Adapter):
         return str(igraph.__version__)
 
     def prepare_rows(self, rows: Rows) -> Any:
-        return np.stack(rows.once(), axis=1).astype(np.int64), rows.n, rows.directed
+        src, dst = rows.once()
+        weights = edge_weights(src, dst).tolist() if self.weighted else None
+        return np.stack((src, dst), axis=1).astype(np.int64), rows.n, rows.directed, weights
 
     def open_rows(self, prepared: Any) -> None:
-        pairs, n, directed = prepared
+        pairs, n, directed, weights = prepared
         self._graph = igraph.Graph(n=n, edges=pairs, directed=directed)
+        if weights is not None:
+            self._graph.es["weight"] = weights
+
+    @property
+    def answers(self) -> dict[str, Answer]:
+        graph = self._graph
+        found: dict[str, Answer] = {
+            "sssp": lambda root, _: graph.distances(root, weights="weight")[0],
+            "wcc": lambda *_: graph.connected_components("weak").membership,
+            "scc": lambda *_: graph.connected_components("strong").membership,
+            "pagerank": lambda *_: graph.pagerank(damping=0.85),
+            "kcore": lambda *_: graph.coreness(),
+            "betweenness": lambda _, roots: graph.betweenness(sources=roots),
+            "lcc": lambda *_: graph.transitivity_local_undirected(mode="zero"),
+        }
+        return found
 
     def run(self, variant: str, root: int) -> Any:
         return self._graph.bfs(root, mode="out")

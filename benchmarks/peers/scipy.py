@@ -8,9 +8,9 @@ import numpy as np
 import scipy
 from numba import njit
 from scipy.sparse import coo_matrix, csr_matrix
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
-from benchmarks.peers.adapter import Adapter, Pairs, Rows
+from benchmarks.peers.adapter import Adapter, Answer, Pairs, Rows
 
 
 def make_adapter(threads: int) -> Adapter:
@@ -28,7 +28,8 @@ class ScipyAdapter(Adapter):
     def prepare_rows(self, rows: Rows) -> Any:
         # csgraph works on float64 and would convert anything else at every call.
         indices = (rows.out_targets, rows.out_offsets.astype(np.int32 if rows.out_targets.size < 2**31 else np.int64))
-        return np.ones(rows.out_targets.size, np.float64), *indices, rows.n
+        values = rows.weights() if self.weighted else np.ones(rows.out_targets.size)
+        return values.astype(np.float64), *indices, rows.n
 
     def open_rows(self, prepared: Any) -> None:
         values, targets, offsets, n = prepared
@@ -36,6 +37,14 @@ class ScipyAdapter(Adapter):
 
     def run(self, variant: str, root: int) -> Any:
         return breadth_first_order(self._matrix, root, directed=True, return_predecessors=True)
+
+    @property
+    def answers(self) -> dict[str, Answer]:
+        return {
+            "sssp": lambda root, _: dijkstra(self._matrix, indices=root),
+            "wcc": lambda *_: connected_components(self._matrix, connection="weak")[1],
+            "scc": lambda *_: connected_components(self._matrix, connection="strong")[1],
+        }
 
     def levels(self, variant: str, outcome: Any) -> np.ndarray:
         order, parents = outcome

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import numba
 import numpy as np
 
 from benchmarks.digest import joined_finding, level_finding
-from benchmarks.peers.adapter import Adapter, Pairs
+from benchmarks.peers.adapter import Adapter, Answer, Pairs
+from benchmarks.questions import QUESTIONS, Question
 from cpu_engine.algorithms.bfs_async import AsyncBfs
 from cpu_engine.algorithms.bfs_level import LevelBfs
 from cpu_engine.algorithms.certificate import certify
@@ -28,6 +30,12 @@ from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store import open_store, save_store
 from hybrid import __version__
+from hybrid.config import load_config
+from hybrid.library import algorithm_named
+from hybrid.library.algorithm import Found, Task
+from hybrid.library.proof import restore
+from hybrid.schema import Config
+from hybrid.sources import Source
 from hybrid.traverse import Traversed, traverse_alone
 
 STORE = "store"  # beside the rows that the other contestants load
@@ -58,6 +66,7 @@ class TandemAdapter(Adapter):
         self._split: CoreSplit | None = None
         self._engines: dict[str, Traversal] = {}
         self._many: Any = None
+        self._configs: dict[tuple[Any, ...], Config] = {}
 
     def version(self) -> str:
         return __version__
@@ -86,6 +95,25 @@ class TandemAdapter(Adapter):
         if not variant.endswith("+user"):
             return Outcome(found)
         return Outcome(found, graph.to_user_levels(found.level), graph.to_user_parents(found.parent))
+
+    @property
+    def answers(self) -> dict[str, Answer]:
+        """Every algorithm of the library, in internal ids."""
+        return {name: partial(self._ask, name) for name in QUESTIONS}
+
+    def _ask(self, name: str, root: int, roots: list[int]) -> Found:
+        assert self._graph is not None
+        ids = self._graph.user_ids[self._graph.user_position[[root, *roots]]].tolist()
+        key = (name, *ids[1:])
+        if key not in self._configs:
+            self._configs[key] = job_settings(QUESTIONS[name], ids[1:])
+        return algorithm_named(name).run(Task(self._graph, self._configs[key], Source(ids[0], root)))
+
+    def values(self, name: str, outcome: Found) -> np.ndarray:
+        assert self._graph is not None
+        algorithm = algorithm_named(name)
+        value = restore(algorithm, Task(self._graph, Config()), outcome)[algorithm.fields[0].name]
+        return value.sum(keepdims=True) // 3 if name == "triangles" else value
 
     def levels(self, variant: str, outcome: Outcome) -> np.ndarray:
         return outcome.traversed.level if outcome.user_level is None else outcome.user_level
@@ -184,6 +212,12 @@ class TandemAdapter(Adapter):
                 else LevelBfs(self._split, found["strategy"] or "auto")
             )
         return self._engines[engine]
+
+
+def job_settings(question: Question, sources: list[int]) -> Config:
+    """The configuration of our job that answers the question, from these vertices where it wants several."""
+    listed = [f"centrality.sources={sources}"] if question.batched else []
+    return load_config(None, [f"algorithm={question.name}", *question.settings, *listed])
 
 
 def graph_arrays(graph: Graph) -> dict[str, np.ndarray]:

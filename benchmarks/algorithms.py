@@ -1,0 +1,123 @@
+"""``bench sssp``, ``bench wcc``, ...: an algorithm of the library and its peers on one graph, in turns."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from benchmarks.bfs import bar_of, describe_graph
+from benchmarks.contest import Contest, Entry, Hall, chosen_peers
+from benchmarks.gap import GapContestant, find_program
+from benchmarks.output import Report, memory_text, ratio_text
+from benchmarks.peers import OURS
+from benchmarks.peers.tandem import job_settings
+from benchmarks.plot import draw_bars
+from benchmarks.questions import QUESTIONS, Question, edge_weights, value_finding
+from benchmarks.rounds import Finding, Root, play
+from benchmarks.workload import Workload, config_of, hand_out, open_workload, set_threads, work_folder
+from hybrid.library import algorithm_named
+from hybrid.library.algorithm import Task
+from hybrid.library_job import run_once
+from hybrid.sources import Source
+from hybrid.terminal import progress, seconds, table
+from hybrid.trace import Trace
+
+
+def execute(options: argparse.Namespace) -> Report:
+    question = QUESTIONS[options.benchmark]
+    set_threads(options.threads)
+    workload = open_workload(config_of(options))
+    if question.weighted:
+        workload = with_weights(workload)
+    contest, silent = run_contest(workload, question, options)
+    return report_of(contest, question, silent, options)
+
+
+def with_weights(workload: Workload) -> Workload:
+    """The same graph with weights that every contestant can make for itself."""
+    graph = workload.graph
+    position = graph.user_position
+    ends = position.repeat(graph.out_offsets[1:] - graph.out_offsets[:-1]), position[graph.out_targets]
+    return dataclasses.replace(workload, graph=dataclasses.replace(graph, weight=edge_weights(*ends)))
+
+
+def checked_answers(workload: Workload, question: Question, roots: list[Root]) -> dict[Root, Finding]:
+    """Our own answers, each of which has passed its check."""
+    algorithm = algorithm_named(question.name)
+    config = job_settings(question, [root.user_id for root in workload.roots])
+    found = {}
+    for root in roots:
+        source = Source(root.user_id, root.internal) if question.rooted else None
+        run = run_once(algorithm, Task(workload.graph, config, source), Trace())
+        found[root] = value_finding(question, run.arrays[algorithm.fields[0].name])
+        if question.form == "total":  # every triangle has three corners
+            found[root] = dataclasses.replace(found[root], reached=found[root].reached // 3)
+    return found
+
+
+def run_contest(workload: Workload, question: Question, options: argparse.Namespace) -> tuple[Contest, list[str]]:
+    """Let everybody who has the algorithm run it in turns; and who has not."""
+    present, absent = chosen_peers(options)
+    roots = workload.roots if question.rooted else workload.roots[:1]
+    program = find_program(options.gap, question.gap) if options.gap and question.gap else None
+    expected = checked_answers(workload, question, roots)
+    contest = Contest(workload, [], {}, absent, baseline=OURS)
+    with ExitStack() as open_things:
+        folder = open_things.enter_context(work_folder(options))
+        hand_out(workload.graph, folder, {"user"}, gap=program is not None, weighted=question.weighted)
+        hall = Hall(options, folder, {"user": expected}, contest, open_things)
+        hall.seat_for(question, OURS, OURS, workload.roots)
+        silent = [peer.name for peer in present if not hall.seat_for(question, peer.name, peer.name, workload.roots)]
+        if program is not None:
+            contest.entries["gap"] = Entry("", options.threads, "user")
+            own = ("-i", str(len(workload.roots))) if question.batched else question.gap_arguments
+            hall.contestants.append(
+                GapContestant(
+                    "gap", program, folder / f"user.{'wsg' if question.weighted else 'sg'}", "user", options.threads,
+                    expected, options.time_limit, own=own, rooted=question.rooted, tells=question.form != "real",
+                )
+            )  # fmt: skip
+        with progress("measuring", "turn") as bar:
+            contest.records += play(
+                hall.contestants, roots, rounds=options.rounds, trials=options.trials,
+                between=lambda: time.sleep(options.pause), tell=bar,
+            )  # fmt: skip
+        hall.note_memory()
+    return contest, silent
+
+
+def report_of(contest: Contest, question: Question, silent: list[str], options: argparse.Namespace) -> Report:
+    """The contest as text, data and picture."""
+    rows, graph = contest.rows(), contest.workload.as_dict()
+    report = Report(
+        question.name,
+        {"graph": graph, "threads": options.threads, "baseline": OURS, "contestants": rows, "without": silent},
+        absent=contest.absent,
+    )
+    report.lines += [describe_graph(graph), "", _table(rows)]
+    report.lines += [f"{row['name']} is not ranked: {row['problem']}" for row in rows if row["problem"]]
+    report.lines += [f"{name} does not have {question.name}, or not in the form asked for" for name in silent]
+    what = algorithm_named(question.name).title
+    report.charts.append(
+        draw_bars(
+            f"{what} on {graph['name']}, {options.threads} threads",
+            "best seconds per run; x = times as long as tandem",
+            [bar_of(row) for row in rows if "best_seconds" in row],
+        )
+    )
+    return report
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    cells = [
+        [
+            row["name"], str(row["threads"] or ""), seconds(row["best_seconds"]), seconds(row["mean_seconds"]),
+            f"{row['noise']:.2f}", ratio_text(row["times_baseline"]), memory_text(row["peak_bytes"]),
+        ]
+        for row in rows
+        if "best_seconds" in row
+    ]  # fmt: skip
+    return table(["contestant", "threads", "best", "mean", "noise", "x tandem", "memory"], cells)
