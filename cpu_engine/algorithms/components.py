@@ -38,6 +38,9 @@ class ComponentsResult:
     edges_looked_at: int = 0
 
 
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # where each row begins and ends, and the neighbours in them
+
+
 def components(graph: Graph) -> ComponentsResult:
     """The weakly connected components of the graph."""
     parent = np.empty(graph.n, graph.out_targets.dtype)
@@ -46,9 +49,18 @@ def components(graph: Graph) -> ComponentsResult:
     rows = [(graph.in_offsets[:-1], graph.in_offsets[1:], graph.in_sources)]
     if graph.directed:
         rows.append((graph.out_offsets[:-1], graph.out_offsets[1:], graph.out_targets))
-    hook_first_step(graph.best_in, *rows[-1], parent)
+    rounds, looked = gather_trees(graph.best_in, rows, parent)
+    return ComponentsResult(parent, int(count_roots_step(parent)), rounds, looked)
+
+
+def gather_trees(best_in: np.ndarray, rows: list[Rows], parent: np.ndarray) -> tuple[int, int]:
+    """Make ``parent`` point to the smallest vertex of each component; the passes made, and the arcs looked at.
+
+    ``rows`` are the in-rows and, of a directed graph, the out-rows; ``best_in`` is the first of each in-row.
+    """
+    hook_first_step(best_in, *rows[-1], parent)
     compress_step(parent)
-    rounds, looked = 1, graph.n * len(rows)
+    rounds, looked = 1, parent.size * len(rows)
     giant, share = _largest_tree(parent)
     while share < LARGE and rounds < MAX_ROUNDS:
         for begin, end, neighbours in rows:
@@ -56,13 +68,13 @@ def components(graph: Graph) -> ComponentsResult:
         compress_step(parent)
         giant, share = _largest_tree(parent)
         rounds += 1
-        looked += graph.n * len(rows)
+        looked += parent.size * len(rows)
     lanes = numba.get_num_threads()
     counted = np.zeros(lanes, np.int64)
     for begin, end, neighbours in rows:
         link_outside_step(begin, end, neighbours, giant, parent, counted, lanes)
     compress_step(parent)
-    return ComponentsResult(parent, int(count_roots_step(parent)), rounds + 1, looked + int(counted.sum()))
+    return rounds + 1, looked + int(counted.sum())
 
 
 def _largest_tree(parent: np.ndarray) -> tuple[int, float]:

@@ -64,19 +64,25 @@ def pagerank(
     None is the definition's default: for "ldbc" no tolerance and 10 iterations, for "gap" 1e-4 and 20.
     """
     engine = PageRankEngine(graph, definition=definition, damping=damping)
+    tolerance, most = limits_of(definition, tolerance, iterations)
+    engine.begin()
+    done, change = 0, float("inf")
+    iterate = engine.relax if definition == "gap" else engine.iterate
+    while done < most and (tolerance is None or change >= tolerance):
+        change = iterate()
+        done += 1
+    return PageRankResult(engine.rank(), engine.isolated_rank, done, change, tolerance is None or change < tolerance)
+
+
+def limits_of(definition: str, tolerance: float | None, iterations: int | None) -> tuple[float | None, int]:
+    """Tolerance and most iterations, with the definition's defaults where they are None."""
     if definition == "gap" and tolerance is None:
         tolerance = GAP_TOLERANCE
     if iterations is None:
         iterations = GAP_ITERATIONS if definition == "gap" else LDBC_ITERATIONS
     if iterations < 0:
         raise ValueError(f"iterations must not be negative, and are {iterations}")
-    engine.begin()
-    done, change = 0, float("inf")
-    iterate = engine.relax if definition == "gap" else engine.iterate
-    while done < iterations and (tolerance is None or change >= tolerance):
-        change = iterate()
-        done += 1
-    return PageRankResult(engine.rank(), engine.isolated_rank, done, change, tolerance is None or change < tolerance)
+    return tolerance, iterations
 
 
 def edge_cuts(begin: np.ndarray, end: np.ndarray, blocks: int) -> np.ndarray:

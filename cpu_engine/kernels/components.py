@@ -73,6 +73,25 @@ def link_outside_step(begin, end, neighbours, giant, parent, looked, lanes):
         looked[lane] += count
 
 
+@njit(cache=True)
+def link_listed_step(ones, others, parent):
+    """Link ones[i] with others[i], all i; return how many pairs had different roots before.
+
+    Invariant  see above.   Races  none, serial.   Work  O(pairs): for the few vertices of a core.
+    """
+    joined = 0
+    for i in range(ones.size):
+        one, other = ones[i], others[i]
+        while parent[one] != one:
+            one = parent[one]
+        while parent[other] != other:
+            other = parent[other]
+        if one != other:
+            parent[max(one, other)] = min(one, other)
+            joined += 1
+    return joined
+
+
 @njit(cache=True, parallel=True)
 def compress_step(parent):
     """Point every vertex to its root.
