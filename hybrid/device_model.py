@@ -87,6 +87,7 @@ class DeviceModel:
     samples: tuple[Sample, ...] = ()
     source: str = ""  # where the figures are from, in words
     delay_s: float | None = None  # given: a round takes exactly this long, whatever it does (oracle: 0)
+    latency_s: float = 0.0  # of every round, besides what is computed and carried
     _table: dict[int, list[tuple[int, float]]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,7 +126,8 @@ class DeviceModel:
         if self.delay_s is not None:
             return self.delay_s
         carried = 2.0 * VALUE_BYTES * k * batch / self.link_bytes_per_s
-        return self.exchange.seconds(format, k * batch) + carried + iterations * self.iteration_s(k, batch)
+        there_and_back = self.latency_s + self.exchange.seconds(format, k * batch) + carried
+        return there_and_back + iterations * self.iteration_s(k, batch)
 
     def index_s(self, k: int, diameter: int) -> float:
         """Seconds to make the core's index: squarings until the diameter is covered, one more, and the way back."""

@@ -48,6 +48,7 @@ class ManyEngine:
         self.split = split
         self._alone = ManyBfs(split.graph)
         self._groups: list[CoreManyBfs] = []
+        self._table: ManyTable | None = None
 
     def alone(self, roots: np.ndarray, *, parents: bool = False, trace: Trace | None = None) -> ManyTraversed:
         """The CPU does everything."""
@@ -57,6 +58,12 @@ class ManyEngine:
             trace.add("cpu", "step", t0, engine=CoreManyBfs.name, direction="auto", level=0, frontier=int(roots.size),
                       edges=found.edges_looked_at)  # fmt: skip
         return ManyTraversed(roots, found, NpuTally(), found.levels_run, found.edges_looked_at)
+
+    def table_for(self, roots: int, *, parents: bool) -> ManyTable:
+        """The last batch's table if it has the size: pages that were touched before cost nothing."""
+        if self._table is None or not self._table.fits(roots, parents=parents):
+            self._table = ManyTable(self.split.graph.n, roots, parents=parents)
+        return self._table
 
     def groups_for(self, roots: np.ndarray) -> list[CoreManyBfs]:
         """As many engines as it takes, 64 roots each."""
@@ -75,7 +82,10 @@ class ManyEngine:
         *,
         parents: bool = False,
     ) -> ManyTraversed:
-        """CPU and partner in mode ``race`` or ``share``; a partner that needs more rounds than that is done without."""
+        """CPU and partner in mode ``race`` or ``share``; a partner that needs more rounds than that is done without.
+
+        The arrays are the engine's own, valid until the next batch: whoever keeps them copies them.
+        """
         return _Together(self, np.asarray(roots, np.int64), mode, partner, trace, max_rounds).run(parents)
 
 
@@ -110,7 +120,7 @@ class _Together:
         else:
             self._race()
         self._close()
-        table = ManyTable(self.engine.split.graph.n, self.roots.size, parents=parents)
+        table = self.engine.table_for(self.roots.size, parents=parents)
         with self.trace.span("cpu", "write_levels"):
             for at, group in enumerate(self.groups):
                 group.write(table.level, table.parent, at * ROOTS_PER_PASS)

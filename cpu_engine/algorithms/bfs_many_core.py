@@ -232,6 +232,10 @@ class ManyTable:
         self.level = Table(n, roots, np.uint8)
         self.parent = Table(n, roots, np.int32) if parents else None
 
+    def fits(self, roots: int, *, parents: bool) -> bool:
+        """Whether it can be used again for so many; one whose cells had to be widened cannot."""
+        return self.level.columns == roots and self.level.cells.itemsize == 1 and (self.parent is not None) == parents
+
     def result(self, levels_run: int, edges_looked_at: int) -> ManyResult:
         parent = None if self.parent is None else self.parent.by_root()
         return ManyResult(self.level.by_root(), parent, levels_run, edges_looked_at)

@@ -1,0 +1,139 @@
+"""What the break-even experiment leaves: breakeven.csv, breakeven.json and breakeven.html, which needs no network.
+
+Invariant: the three are made from the same points, and all of them say ``simulated``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hybrid.breakeven import Curve, Point, as_json, curves_of, tell_rate
+from hybrid.report import style
+from hybrid.report.markup import Markup, el
+from hybrid.report.page import POLICY
+from hybrid.report.tables import row, table
+from hybrid.report.units import count, ratio, seconds, share
+from hybrid.tune_plots import CSS, Mark, Series, axis, draw
+from hybrid.tune_points import write_whole
+
+CSV_NAME, JSON_NAME, HTML_NAME = "breakeven.csv", "breakeven.json", "breakeven.html"
+NOTE = "The device is a clock, not a device: no real NPU was used. The CPU's side is real, measured and proven right."
+
+
+def write_break_even(folder: Path, identity: dict[str, Any], points: Sequence[Point]) -> None:
+    """All three files, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {"format": "tandem-breakeven", "format_version": 1, "note": NOTE, **identity, **as_json(points)}
+    write_whole(folder / CSV_NAME, points_csv(points))
+    write_whole(folder / JSON_NAME, json.dumps(whole, indent=1) + "\n")
+    write_whole(folder / HTML_NAME, render(identity, points))
+
+
+def points_csv(points: Sequence[Point]) -> str:
+    """One line per point."""
+    rows = [one.flat() for one in points]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def render(identity: dict[str, Any], points: Sequence[Point]) -> str:
+    """The page."""
+    graph, curves = identity["graph"], curves_of(points)
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        el("title", f"Tandem: break-even on {graph['name']}"),
+        el("link", rel="icon", href="data:,"),
+        el("style", style.CSS, CSS),
+    )
+    algorithms = list(dict.fromkeys(curve.algorithm for curve in curves))
+    where = f"{identity['host']}, {identity['threads']} threads; {identity['written']}"
+    main = el(
+        "main",
+        el("div", el("span", el("b", "Tandem break-even"), graph["name"]), el("span", where), class_="top"),
+        _headline(graph, points, curves),
+        *(_algorithm_section(name, [one for one in curves if one.algorithm == name]) for name in algorithms),
+        _table_section(points),
+        el("footer", f"Beside this page: {CSV_NAME}, {JSON_NAME} (all times)."),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, el('body', main), lang='en')}\n"
+
+
+def _headline(graph: dict[str, Any], points: Sequence[Point], curves: Sequence[Curve]) -> Markup:
+    paying = [point for point in points if point.pays]
+    best = max(paying or points, key=lambda one: one.gain)
+    case, at_once = best.case, f", {best.case.batch} at once" if best.case.batch > 1 else ""
+    title = "Some device would pay" if paying else "No device would clearly pay"
+    said = f"The best: {case.algorithm}{at_once}, k = {count(case.k)}, {case.device.name}: {ratio(best.gain)}."
+    facts = (
+        f"{count(graph['n'])} vertices with edges, {count(graph['m'])} arcs; {len(points)} points in {len(curves)} "
+        f"curves, each measured {len(best.hybrid)} times in turns with the CPU alone."
+    )
+    return el(
+        "section", el("h1", title), el("p", said, class_="say"), el("p", facts, class_="muted"),
+        el("p", el("span", "simulated", class_="sim"), " ", NOTE, class_="muted"), class_="verdict alone", id="best",
+    )  # fmt: skip
+
+
+def _algorithm_section(name: str, curves: Sequence[Curve]) -> Markup:
+    said = el("ul", *(el("li", curve.sentence) for curve in curves))
+    lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: the spread of the repeats. Full: at "
+    rates = sorted({curve.flops for curve in curves}, reverse=True)
+    told = lead + tell_rate(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
+    return el(
+        "section", el("h2", name), el("p", told, class_="lead"),
+        el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name,
+    )  # fmt: skip
+
+
+def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
+    colours = list(dict.fromkeys((one.k, one.batch) for one in curves))
+    series = []
+    for curve in curves:
+        marks = tuple(
+            Mark(
+                point.case.device.latency_s,
+                point.gain,
+                f"{curve.name}, {_tell_latency(point.case.device.latency_s)}: {ratio(point.gain)}",
+                *point.spread,
+            )
+            for point in curve.points
+        )
+        colour = colours.index((curve.k, curve.batch))
+        series.append(Series(f"simulated: {curve.name}", marks, colour, curve.flops < fastest))
+    latencies = sorted({point.case.device.latency_s for curve in curves for point in curve.points})
+    gains = [value for curve in curves for point in curve.points for value in point.spread] + [1.0]
+    return draw(
+        f"Gain over the latency of a round: {name} (simulated)", "0 and any rate is the oracle",
+        series, axis(latencies, "latency of a round", _tell_latency, log=True), axis(gains, "gain", ratio, log=True),
+        x_ticks=latencies, even=1.0,
+    )  # fmt: skip
+
+
+def _table_section(points: Sequence[Point]) -> Markup:
+    heads = ["Algorithm", "Device", "Core", "At once", "Inside", "CPU only", "Hybrid", "Gain", "of repeats"]
+    rows = []
+    for one in points:
+        low, high = one.spread
+        cells = [
+            one.case.algorithm, one.case.device.name, count(one.case.k), count(one.case.batch), share(one.inside, 1),
+            seconds(one.cpu_best_s), seconds(min(one.hybrid)), ratio(one.gain), f"{low:.2f}-{high:.2f}",
+        ]  # fmt: skip
+        rows.append(row(cells, text_columns=(0, 1), style="hit" if one.pays else None))
+    body = table(heads, rows, text_columns=(0, 1), caption="All points")
+    return el("section", el("h2", "All points"), body, id="points", class_="long")
+
+
+def _tell_latency(value: float) -> str:
+    return "0" if value <= 0 or math.isclose(value, 0.0) else seconds(value)
