@@ -17,7 +17,7 @@ from cpu_engine.graph.graph import Graph
 from hybrid import __version__
 from hybrid.errors import NotCertified
 from hybrid.library import algorithm_named
-from hybrid.library.algorithm import Algorithm, Arrays, Task
+from hybrid.library.algorithm import Algorithm, Arrays, Found, Task
 from hybrid.library.distribution import describe_spread
 from hybrid.library.proof import restore
 from hybrid.opening import Opened, open_graph
@@ -84,7 +84,7 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
     trace.source = None
     with trace.span("coordinator", "write"):
         write_arrays(folder, config, algorithm, graph, [(run.label, run.arrays) for run in runs])
-        summary = _summarise(algorithm, config, opened, runs, trace)
+        summary = summarise_runs(algorithm, config, opened, runs, trace)
     summary["seconds"] |= {"write": trace.spent("write"), "total": trace.now()}
     write_account(folder, config, trace, summary)
     return summary
@@ -112,6 +112,11 @@ def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> LibraryRun:
     with trace.span("cpu", "run") as learned:
         found = algorithm.run(task)
         learned.update(found.counters)
+    return conclude_run(algorithm, task, found, trace.now() - t0, trace)
+
+
+def conclude_run(algorithm: Algorithm, task: Task, found: Found, seconds: float, trace: Trace) -> LibraryRun:
+    """Check and restore what a run of so many seconds found; NotCertified if the check fails."""
     t1 = trace.now()
     with trace.span("coordinator", "certify"):
         check = algorithm.check(task, found)
@@ -122,7 +127,7 @@ def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> LibraryRun:
             fix="this is a defect of Tandem: please report it with the configuration and the graph",
         )
     arrays = restore(algorithm, task, found)
-    return LibraryRun(task.source, arrays, algorithm.facts(task, arrays), found.counters, t1 - t0, t2 - t1)
+    return LibraryRun(task.source, arrays, algorithm.facts(task, arrays), found.counters, seconds, t2 - t1)
 
 
 def _why_off(config: Config) -> str:
@@ -131,7 +136,7 @@ def _why_off(config: Config) -> str:
     return f"off ({config.algorithm} runs on the CPU alone; only bfs shares its core with a worker)"
 
 
-def _summarise(
+def summarise_runs(
     algorithm: Algorithm, config: Config, opened: Opened, runs: list[LibraryRun], trace: Trace
 ) -> dict[str, Any]:
     """summary.json: what was found and how long it took."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.graph.graph import Graph
-from cpu_engine.graph.partition import MirrorList, assemble, link, make_layout, mirror_lists, slice_arcs
+from cpu_engine.graph.partition import MirrorList, assemble, link, make_layout, mirror_lists, slice_arcs, slice_weights
 from cpu_engine.graph.partition.layout import Layout
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.graph.partition.policies import choose_grid
@@ -101,10 +101,11 @@ class OpenedPart:
     from_cache: bool
 
 
-def open_part_on_ranks(seat: Seat, config: Config, opened: Opened) -> Driver[OpenedPart]:
-    """This rank's part, linked with the others'."""
+def open_part_on_ranks(seat: Seat, config: Config, opened: Opened, layout: Layout | None = None) -> Driver[OpenedPart]:
+    """This rank's part, linked with the others'; under the layout that BFS uses unless another is given."""
     graph = opened.graph
-    layout = make_layout(graph, choose_policy(config.cluster.policy, config.engine, seat.size), seat.size)
+    if layout is None:
+        layout = make_layout(graph, choose_policy(config.cluster.policy, config.engine, seat.size), seat.size)
     store = None
     if config.cluster.partition_cache and config.graph.cache:
         store = PartStore(cache_folder(config.graph), graph_fingerprint(graph, opened.store), layout)
@@ -123,8 +124,14 @@ def build_part(seat: Seat, graph: Graph, layout: Layout) -> Driver[Part]:
     """Read a slice, deal it, assemble what was dealt here, tell each other the mirrors."""
     dealt: list[np.ndarray] = slice_arcs(graph, layout, seat.rank)
     received = yield from all_to_all(seat, [_flat(one) for one in dealt])
-    part = assemble(layout, seat.rank, [one.view(np.int32).reshape(-1, 2) for one in received])
-    del dealt, received
+    weights = None
+    if layout.weighted:
+        assert graph.weight is not None
+        dealt = slice_weights(graph, layout, seat.rank)
+        weights = yield from all_to_all(seat, [_flat(one) for one in dealt])
+        weights = [one.view(graph.weight.dtype) for one in weights]
+    part = assemble(layout, seat.rank, [one.view(np.int32).reshape(-1, 2) for one in received], weights)
+    del dealt, received, weights
     told: Sequence[MirrorList] = mirror_lists(part)
     lists = yield from all_to_all(seat, [one.to_bytes() for one in told])
     return link(part, [MirrorList.from_bytes(one) for one in lists])

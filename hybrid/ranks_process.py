@@ -18,8 +18,8 @@ from hybrid.announce import Announcer
 from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem
 from hybrid.failures import explain_failure
 from hybrid.job import set_threads
-from hybrid.ranks import RankJob
 from hybrid.ranks_gather import barrier
+from hybrid.ranks_library import job_on_rank
 from hybrid.ranks_meet import Agreed, meet, wanted_threads
 from hybrid.record import Finished, result_folder
 from hybrid.schema import Config
@@ -77,12 +77,12 @@ def _run(config: Config, transport: MpiTransport, announcer: Announcer) -> Finis
         handler.setFormatter(logging.Formatter(f"%(levelname)s: rank {seat.rank} on {seat.host}: %(message)s"))
     set_threads(wanted_threads(config, met))
     if seat.rank != 0:
-        transport.run(RankJob(seat, config, None, announcer).drive())
+        transport.run(job_on_rank(seat, config, None, announcer).drive())
         return None
     announcer.met(list(seat.hosts))
     with result_folder(config) as folder:
         announcer.made(folder.path, *([folder.final] if folder.reserved else []))
-        summary = transport.run(RankJob(seat, config, folder, announcer).drive())
+        summary = transport.run(job_on_rank(seat, config, folder, announcer).drive())
     assert summary is not None
     announcer.finished()
     return Finished(folder.final, summary)

@@ -14,7 +14,7 @@ Rule = Literal["drop", "keep"]
 ALGORITHMS = (
     "bfs", "sssp", "wcc", "scc", "pagerank", "cdlp", "louvain", "kcore", "triangles", "lcc", "closeness", "betweenness",
 )  # fmt: skip
-ON_RANKS = ("bfs",)  # of them, those that several ranks can compute together
+ON_RANKS = ("bfs", "sssp", "wcc", "pagerank", "cdlp", "kcore")  # of them, those that several ranks can compute together
 
 
 def key(

@@ -35,6 +35,7 @@ class PartFinding:
     statistics: RankStatistics
     counters: dict[str, Any] = field(default_factory=dict)
     isolated: dict[str, float] = field(default_factory=dict)  # what vertices without edges share
+    unfinished: str = ""  # why this is no result, the same on all parts
 
 
 Drive = Generator[Any, Any, PartFinding]
@@ -90,13 +91,15 @@ def _drive_components(made: ComponentsOnRanks, root: int, options: Options) -> D
 
 def _drive_pagerank(made: PageRankOnRanks, root: int, options: Options) -> Drive:
     found = yield from made.run(**options)
-    if not found.converged:
-        raise InputError(
-            f"pagerank: after {found.iterations} iterations the ranks still change by {found.change:.3g} in all",
-            fix="raise pagerank.iterations, or pagerank.tolerance",
-        )
     counters = {"iterations": found.iterations, "change": found.change}
-    return PartFinding({"rank": found.ranks}, found.statistics, counters, {"rank": found.isolated_rank})
+    still = f"after {found.iterations} iterations the ranks still change by {found.change:.3g} in all"
+    return PartFinding(
+        {"rank": found.ranks},
+        found.statistics,
+        counters,
+        {"rank": found.isolated_rank},
+        "" if found.converged else still,
+    )
 
 
 def _drive_labels(made: LabelsOnRanks, root: int, options: Options) -> Drive:

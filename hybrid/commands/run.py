@@ -125,6 +125,7 @@ def library_account(summary: dict[str, Any], folder: Path) -> str:
     lines = [
         _graph_line(summary),
         f"npu      {summary['npu']['outcome']}",
+        *([] if "ranks" not in summary else [_ranks_line(summary["ranks"])]),
         *([f"options  {options}"] if options else []),
         "",
     ]

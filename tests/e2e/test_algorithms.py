@@ -138,7 +138,7 @@ def test_a_graph_without_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["algorithm=wcc", "ranks=2"], "--set ranks=1"),
+        (["algorithm=scc", "ranks=2"], "--set ranks=1"),
         (["algorithm=pagerank", "pagerank.tolerance=0.1"], "pagerank.definition: gap"),
         (["algorithm=pagerank", "pagerank.damping=1"], "below 1"),
         (["algorithm=sssp", "sssp.delta=0"], "leave it null"),

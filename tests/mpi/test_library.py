@@ -1,0 +1,53 @@
+"""The algorithm library over real MPI: every algorithm, policy and way to synchronise in one start; and whole jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.generators import kronecker
+from cpu_engine.graph.store import save_store
+from tests.mpi.jobs import Jobs, jobs_in
+from tests.mpi.launching import run_ranks
+
+SCRIPT = Path(__file__).with_name("ranks_library.py")
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    with jobs_in(tmp_path) as started:
+        yield started
+
+
+@pytest.mark.parametrize(("ranks", "kind", "directed"), [(2, np.int64, False), (3, np.float64, True)])
+def test_every_algorithm_policy_and_sync(ranks: int, kind: type, directed: bool, tmp_path: Path) -> None:
+    edges = kronecker(9, 6)
+    weight = np.random.default_rng(1).integers(1, 256, len(edges.src)).astype(kind)
+    save_store(build_graph(EdgeList(edges.src, edges.dst, weight), directed=directed), tmp_path / "graph")
+    done = run_ranks(SCRIPT, ranks, timeout_s=110, arguments=[str(tmp_path / "graph")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    # sssp: 5 policies x 2 x 2 roots; wcc: 5 x 2; pagerank: 5; cdlp: 2; kcore: 5
+    assert "42 runs agree" in done.stdout
+
+
+@pytest.mark.parametrize(("ranks", "algorithm"), [(2, "wcc"), (3, "pagerank")])
+def test_jobs(jobs: Jobs, ranks: int, algorithm: str) -> None:
+    done = jobs.run(f"algorithm={algorithm}", f"ranks={ranks}", "graph.generator.edge_factor=8")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((jobs.out / "summary.json").read_text())
+    assert summary["certified"] is True
+    assert summary["ranks"]["ranks"] == ranks
+    assert done.stdout.count("certified: yes") == 1, "one rank speaks"
+
+
+def test_a_policy_that_cannot_serve(jobs: Jobs) -> None:
+    done = jobs.run("algorithm=cdlp", "ranks=2", "cluster.policy=cvc")
+    assert done.returncode == 2
+    assert done.stderr.count("tandem: error: ") == 1
+    assert "iec or oec" in done.stderr
