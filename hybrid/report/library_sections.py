@@ -58,13 +58,13 @@ def draw_result_cards(facts: Facts) -> Markup:
     directed = graph.get("directed")
     kind = "" if directed is None else "directed" if directed else "undirected"
     isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
-    options = as_dict(summary.get("options"))
+    options = {name: value for name, value in as_dict(summary.get("options")).items() if value is not None}
     cards = [
         card("Graph", graph.get("name") or DASH, str(summary.get("title") or ""), text=True),
         card("Vertices", count(graph.get("vertices")), isolated),
         card("Edges", count(graph.get("edges")), kind),
-        *(card(_words(name), figure(value)) for name, value in as_dict(summary.get("facts")).items()),
-        *(card(name.rpartition(".")[2], _option(value), name, text=True) for name, value in options.items()),
+        *(card(_words(name), _fact(name, value)) for name, value in as_dict(summary.get("facts")).items()),
+        *(card(_words(name.rpartition(".")[2]), str(value), name, text=True) for name, value in options.items()),
         card("Run", seconds(spent.get("run")), plural(whole(summary.get("threads")), "thread")),
         card("Check", seconds(spent.get("certify")), ""),
         card("Total time", seconds(spent.get("total", facts.total or None)), ""),
@@ -77,8 +77,10 @@ def _words(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _option(value: object) -> str:
-    return "default" if value is None else str(value)
+def _fact(name: str, value: object) -> str:
+    if name.endswith("vertex"):  # an id is no amount
+        return DASH if value is None else str(value)
+    return share(value, 1) if name.endswith("share") else figure(value)
 
 
 def figure(value: object) -> str:
@@ -145,7 +147,9 @@ def _draw_bars(bars: Sequence[tuple[float, float, int]], counted: str, unit: str
             )
             parts.append(fitted_text(compact(amount), middle, floor - height - 5, slot, class_="t-value"))
         if i % every == 0:
-            parts.append(el("text", _short(low), x=percent(middle), y=floor + 16, class_="tick"))
+            first = i == 0 and every > 1  # would reach over the picture's edge
+            at, anchor = (slot * 0.1, "start") if first else (middle, None)
+            parts.append(el("text", _short(low), x=percent(at), y=floor + 16, class_="tick", text_anchor=anchor))
         columns.append(el("g", *parts, class_="m"))
     drawing = el(
         "svg",
