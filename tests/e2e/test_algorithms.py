@@ -51,6 +51,8 @@ EXPECTED: dict[str, dict[str, list[float]]] = {
     "kcore": {"core": [2, 2, 2, 1, 1, 1, 0]},
     "triangles": {"triangles": [1, 1, 1, 0, 0, 0, 0]},
     "lcc": {"coefficient": [1, 1, 1 / 3, 0, 0, 0, 0]},
+    "closeness": {"closeness": [0.375, 0.375, 0.5, 0.3, 1 / 6, 1 / 6, 0]},
+    "betweenness": {"betweenness": [0, 0, 4 / 30, 0, 0, 0, 0]},
 }
 
 
@@ -133,6 +135,28 @@ def test_a_graph_without_edges(tmp_path: Path) -> None:
         settings = [f"graph.path={tmp_path / 'g.properties'}", f"algorithm={algorithm}", "source=2"]
         finished = run_job(load_config(None, [*settings, f"output={tmp_path / algorithm}"]))
         assert validate_result(finished.folder, []) == 0, algorithm
+
+
+def test_centralities_of_a_few(house: Job) -> None:
+    """Closeness is of those asked for; betweenness from all vertices with edges one by one is what it is from all."""
+    finished = house("closeness", "centrality.sources=[30, 40]", "centrality.harmonic=true")
+    assert array(finished, "closeness") == pytest.approx([-1, -1, 3, 2, -1, -1, -1])
+    assert validate_result(finished.folder, []) == 0
+    finished = house("betweenness", "centrality.sources=[10, 20, 30, 40, 50, 60, 70]", "centrality.normalised=false")
+    assert array(finished, "betweenness") == pytest.approx([0, 0, 2, 0, 0, 0, 0])
+    assert validate_result(finished.folder, []) == 0
+
+
+def test_ranks_that_do_not_settle_are_no_result(house: Job) -> None:
+    with pytest.raises(NotCertified, match=r"raise pagerank\.iterations"):
+        house("pagerank", "pagerank.definition=gap", "pagerank.iterations=1")
+
+
+def test_the_shipped_configuration(project_root: Path, tmp_path: Path) -> None:
+    settings = ["graph.generator.scale=8", "algorithm=betweenness", f"output={tmp_path / 'out'}"]
+    finished = run_job(load_config(project_root / "configs" / "algorithms.yaml", settings))
+    assert finished.summary["runs"][0]["counters"]["roots"] == 64
+    assert validate_result(finished.folder, []) == 0
 
 
 @pytest.mark.parametrize(
