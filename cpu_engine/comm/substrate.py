@@ -131,7 +131,6 @@ class Phase:
         self._room = Room(max((agreed.total for agreed in [*outgoing.values(), *incoming.values()]), default=0))
         bounds = np.cumsum([0, *(agreed.total for agreed in outgoing.values())])
         self._last_sent: np.ndarray = np.empty(bounds[-1], self.dtype)
-        self._last_sent_at = dict(zip(outgoing, bounds[:-1].tolist(), strict=True))
         self._last_sent_to = {
             peer: self._last_sent[begin:end] for peer, begin, end in zip(outgoing, bounds[:-1], bounds[1:], strict=True)
         }
