@@ -23,7 +23,7 @@ COMMANDS = {
     "partition": "tell how a graph would be cut into parts for many ranks, and what they would send each other",
     "plan": "predict what an NPU would bring on a graph: a table over the size of the core, and the choice",
     "tune": "sweep the core's threshold, devices, engines and modes against the CPU alone; plots and a recommendation",
-    "breakeven": "measure at which latency and rate a device would pay, by algorithm, core and batch; down to the oracle",
+    "breakeven": "measure at which latency and rate a device pays, by algorithm, core and batch; down to the oracle",
     "validate": "prove a result folder right, or check a stored graph",
     "warm-up": "compile everything now, so that the first job need not",
     "doctor": "check this machine: versions, devices, worker, MPI; how to fix what fails",

@@ -6,7 +6,6 @@ finished, and is not measured again; simulated devices stay apart from real ones
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -15,10 +14,10 @@ import numpy as np
 
 from cpu_engine.algorithms.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
-from hybrid.certify import prove_or_repair
 from hybrid.core_statistics import CoreStatistics, core_statistics
 from hybrid.errors import ConfigError
 from hybrid.interrupts import interrupts_held
+from hybrid.many_hybrid_job import warm_up_batches
 from hybrid.partner import NpuPartner
 from hybrid.plan import CELL_BYTES, largest_core
 from hybrid.planner import SMALLEST_CORE, Candidate, predict
@@ -27,11 +26,10 @@ from hybrid.schema import Config
 from hybrid.simulated import SimulatedPartner, simulated_partner
 from hybrid.sources import Source
 from hybrid.trace import Trace
-from hybrid.traverse import NpuTally, Traversed, traverse_alone, traverse_together
-from hybrid.tune_points import NO_DEVICE, Journal, Point, Setting
+from hybrid.traverse import NpuTally, traverse_together
+from hybrid.tune_points import NO_DEVICE, Journal, Point, Setting, many_engine
+from hybrid.tune_runs import ManyRuns, Partner, Runs, SingleRuns
 from hybrid.warmup import looks_deep, make_engine, warm_up
-
-Partner = NpuPartner | SimulatedPartner
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,16 @@ class Grid:
     engines: tuple[str, ...]
     devices: tuple[str, ...]
     modes: tuple[str, ...]
+    batches: tuple[int, ...] = (1,)
 
     def settings(self) -> list[Setting]:
         """In an order in which a device is started once and a core is handed over once."""
-        found = [Setting(engine, NO_DEVICE, "off", 0) for engine in self.engines if 0 in self.sizes]
+        ways = [(engine, 1) for engine in self.engines if 1 in self.batches]
+        ways += [(many_engine(batch), batch) for batch in self.batches if batch > 1]
+        found = [Setting(engine, NO_DEVICE, "off", 0, batch) for engine, batch in ways if 0 in self.sizes]
         for device in self.devices:
             for k in self.sizes:
-                found += [Setting(engine, device, mode, k) for engine in self.engines for mode in self.modes if k]
+                found += [Setting(engine, device, mode, k, batch) for engine, batch in ways for mode in self.modes if k]
         return found
 
 
@@ -95,13 +96,17 @@ class Sweep:
         self._published = -1
         self._split = CoreSplit(graph)
         self._engines: dict[str, Traversal] = {}
+        self._runs: dict[str, Runs] = {}
         self._searches: dict[str, CoreStatistics] = {}
         self._hopeless: dict[str, str] = {}  # real devices that never served, and why
 
     def run(self, settings: Sequence[Setting], tell: Callable[[int, int, Point], None]) -> list[Point]:
         """Measure what is not in the journal yet; all points, in the order of the settings."""
-        for engine in {one.engine for one in settings if not self._done(one)}:
+        left = [one for one in settings if not self._done(one)]
+        for engine in {one.engine for one in left if one.batch == 1}:
             warm_up(engine, self._strategy(engine), deep=looks_deep(self.graph))
+        if any(one.batch > 1 for one in left):
+            warm_up_batches()
         for at, setting in enumerate(settings):
             if not self._done(setting):
                 point = self._measure(setting)
@@ -125,27 +130,27 @@ class Sweep:
     # --------------------------------------------------------------------------------------------- one point
 
     def _measure(self, setting: Setting) -> Point:
-        engine, partner = self._engine(setting), self._partner_for(setting)
+        runs, partner = self._runs_of(setting), self._partner_for(setting)
         empty = self._empty(setting)
         if partner is not None:
-            self._hand_over(partner, engine, setting.k)
+            self._hand_over(partner, setting.k)
         if setting.k and (partner is None or not partner.usable):
             return self._failed(setting, empty, partner)
         clocked = partner.on_clock_s if isinstance(partner, SimulatedPartner) else 0.0
-        repeats, searches = self.config.compare.repeats, len(self.roots)
-        times = np.zeros((2, repeats, searches))
+        repeats, searches = self.config.compare.repeats, runs.searches
+        times = np.zeros((2, repeats, runs.count))
         edges, tally = np.zeros(2), NpuTally()
-        for column, root in enumerate(self.roots):
+        for column in range(runs.count):
             if isinstance(partner, SimulatedPartner):
-                partner.rehearse(engine, root, setting.mode, self.config.npu.max_rounds)
+                runs.rehearse(column, setting.mode, partner)
             for row in range(repeats):
                 for way in (0, 1) if row % 2 == 0 else (1, 0):  # in turns, and neither always first
-                    with_partner = partner if way else None
-                    times[way, row, column], found, repaired = self._search(engine, root, setting, with_partner)
-                    edges[way] += found.edges_looked_at
+                    ran = runs.run(column, setting.mode, partner if way else None)
+                    times[way, row, column] = ran.seconds
+                    edges[way] += ran.edges
                     if way and partner is not None:
-                        _add(tally, found.npu)
-                        if repaired and partner.usable:
+                        _add(tally, ran.npu)
+                        if ran.repaired and partner.usable:
                             partner.distrust("its values failed the certificate")
                         if not partner.usable:
                             return self._failed(setting, empty, partner)
@@ -164,21 +169,9 @@ class Sweep:
             edges_hybrid=float(edges[1]) / each,
             on_clock_s=partner.on_clock_s - clocked if isinstance(partner, SimulatedPartner) else 0.0,
             certified=2 * each,
-            predicted_cpu_only_s=None if predicted is None else searches * predicted[0],
-            predicted_s=None if predicted is None else searches * predicted[1],
+            predicted_cpu_only_s=None if predicted is None else runs.count * predicted[0],
+            predicted_s=None if predicted is None else runs.count * predicted[1],
         )
-
-    def _search(
-        self, engine: Traversal, root: int, setting: Setting, partner: Partner | None
-    ) -> tuple[float, Traversed, int]:
-        """One timed search and, off the clock, its proof."""
-        began = time.perf_counter()
-        if partner is None:
-            found = traverse_alone(engine, root, Trace())
-        else:
-            found = traverse_together(engine, root, setting.mode, partner, Trace(), self.config.npu.max_rounds)
-        took = time.perf_counter() - began
-        return took, found, prove_or_repair(self.graph, found, root, setting.k, Trace())
 
     def _empty(self, setting: Setting) -> Point:
         k, known = setting.k, self.statistics
@@ -211,37 +204,47 @@ class Sweep:
             self._partner.start()
         return self._partner
 
-    def _hand_over(self, partner: Partner, engine: Traversal, k: int) -> None:
+    def _hand_over(self, partner: Partner, k: int) -> None:
         """Give the device this core, and let it serve a first round that is in no time."""
         if self._published != k:
             partner.publish_edges(self.graph.out_offsets, self.graph.out_targets, k)
             self._published = k
             if isinstance(partner, NpuPartner):
-                root = typical_root(self.graph)
+                root, engine = typical_root(self.graph), self._engine(self.config.engine)
                 traverse_together(engine, root, "share", partner, Trace(), self.config.npu.max_rounds)
 
-    def _engine(self, setting: Setting) -> Traversal:
+    def _runs_of(self, setting: Setting) -> Runs:
         if self._split.core_size != setting.k:
-            self._split, self._engines = CoreSplit(self.graph, setting.k), {}
-        if setting.engine not in self._engines:
-            strategy = self._strategy(setting.engine)
-            self._engines[setting.engine] = make_engine(setting.engine, self._split, strategy)
-        return self._engines[setting.engine]
+            self._split, self._engines, self._runs = CoreSplit(self.graph, setting.k), {}, {}
+        if setting.engine not in self._runs:
+            max_rounds = self.config.npu.max_rounds
+            if setting.batch > 1:
+                made: Runs = ManyRuns(self.graph, self._split, self.roots, setting.batch, max_rounds)
+            else:
+                made = SingleRuns(self.graph, self._engine(setting.engine), self.roots, setting.k, max_rounds)
+            self._runs[setting.engine] = made
+        return self._runs[setting.engine]
+
+    def _engine(self, name: str) -> Traversal:
+        if name not in self._engines:
+            self._engines[name] = make_engine(name, self._split, self._strategy(name))
+        return self._engines[name]
 
     # --------------------------------------------------------------------------------------------- prediction
 
     def _predict(self, setting: Setting) -> tuple[float, float] | None:
-        """CPU-only and hybrid seconds of one search, by the planner; None where nothing is known to predict from."""
+        """CPU-only and hybrid seconds of one search or batch, by the planner; None where nothing is known."""
         if not setting.k:
             return None
         npu = replace(self.config.npu, device=setting.device)
-        config = replace(self.config, engine=setting.engine, npu=npu)
+        engine = self.config.engine if setting.batch > 1 else setting.engine
+        config = replace(self.config, engine=engine, npu=npu)
         here = surroundings(config)
         if here.device is None:
             return None
         if setting.engine not in self._searches:
             bfs = replace(config.bfs, strategy=self._strategy(setting.engine))
-            search = typical_search(self.graph, replace(config, bfs=bfs), self.statistics.limit)
+            search = typical_search(self.graph, replace(config, bfs=bfs), self.statistics.limit, setting.batch)
             self._searches[setting.engine] = replace(self.statistics, search=search)
         table = predict(self._searches[setting.engine], here.device, here.rates, here.around, [setting.k])
         row: Candidate = table.candidates[0]

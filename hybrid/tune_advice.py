@@ -35,6 +35,7 @@ class Advice:
     seconds: float
     gain: float
     sentence: str
+    batch: int = 1
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -98,7 +99,8 @@ def break_even_settings(points: Sequence[Point], modes: Sequence[str], delays: S
         if tried:
             k = max(tried, key=lambda one: one.gain_spread[0]).setting.k
             devices = dict.fromkeys([ORACLE_DEVICE, *delays])
-            found += [Setting(engine, device, mode, k) for device in devices for mode in modes]
+            batch = tried[0].setting.batch
+            found += [Setting(engine, device, mode, k, batch) for device in devices for mode in modes]
     return found
 
 
@@ -132,9 +134,10 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
         engine: min(one.cpu_only_s for one in good if one.setting.engine == engine)
         for engine in dict.fromkeys(one.setting.engine for one in good)
     }
-    searches = len(good[0].cpu_only[0])
+    searches = round(good[0].certified / (2 * len(good[0].cpu_only)))
     plural = "1 search" if searches == 1 else f"{searches} searches"
     engine = min(alone, key=lambda name: alone[name])
+    batches = {one.setting.engine: one.setting.batch for one in good}
     own = config.npu.device
     usable = [one for one in good if one.setting.k and (not one.setting.simulated or one.setting.device == own)]
     paying = [one for one in usable if one.pays and one.hybrid_s < alone[engine]]
@@ -143,11 +146,11 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
         set_ = best.setting
         label = "; simulated, no real NPU was used" if set_.simulated else f" (it ran on: {best.ran_on})"
         sentence = (
-            f"Recommended: npu.mode: {set_.mode}, core.size: {set_.k}, engine: {set_.engine}, npu.device: "
+            f"Recommended: npu.mode: {set_.mode}, core.size: {set_.k}, {_way(set_.engine, set_.batch)}, npu.device: "
             f"{set_.device}{label}: {seconds(best.hybrid_s)} for {plural} against {seconds(best.cpu_only_s)} on the "
             f"CPU alone ({best.gain:.2f}x)."
         )
-        return Advice(set_.engine, set_.mode, set_.device, set_.k, best.hybrid_s, best.gain, sentence)
+        return Advice(set_.engine, set_.mode, set_.device, set_.k, best.hybrid_s, best.gain, sentence, set_.batch)
     if usable:
         best = max(usable, key=lambda one: one.gain)
         kind = "simulated " if best.setting.simulated else ""
@@ -161,8 +164,14 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
         )
     else:
         why = "no core was measured with a device that could be recommended"
-    sentence = f"Recommended: npu.mode: off, engine: {engine} ({seconds(alone[engine])} for {plural}): {why}."
-    return Advice(engine, "off", own, 0, alone[engine], 1.0, sentence)
+    way = _way(engine, batches[engine])
+    sentence = f"Recommended: npu.mode: off, {way} ({seconds(alone[engine])} for {plural}): {why}."
+    return Advice(engine, "off", own, 0, alone[engine], 1.0, sentence, batches[engine])
+
+
+def _way(engine: str, batch: int) -> str:
+    """The configuration's words for how searches are made."""
+    return f"npu.batch: {batch}" if batch > 1 else f"engine: {engine}"
 
 
 def _named(point: Point) -> str:
@@ -172,18 +181,19 @@ def _named(point: Point) -> str:
 
 def advised_config(config: Config, advice: Advice) -> Config:
     """The same job with the recommended setting; on the one rank that was measured."""
-    strategy = config.bfs.strategy if advice.engine == "level" else "auto"
+    engine = config.engine if advice.batch > 1 else advice.engine
+    strategy = config.bfs.strategy if engine == "level" else "auto"
     core = config.core
     if advice.k:
         room = max(core.max_bytes, CELL_BYTES * advice.k * advice.k)
         core = replace(core, size=advice.k, threshold=None, quantile=None, max_bytes=room)
     return replace(
         config,
-        engine=advice.engine,
+        engine=engine,
         ranks=1,
         bfs=replace(config.bfs, strategy=strategy),
         core=core,
-        npu=replace(config.npu, mode=advice.mode, device=advice.device),
+        npu=replace(config.npu, mode=advice.mode, device=advice.device, batch=advice.batch),
         output=None,
     )
 

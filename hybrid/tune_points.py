@@ -28,12 +28,13 @@ NO_DEVICE = "none"  # of the point without a core: the CPU against itself, which
 
 @dataclass(frozen=True, order=True)
 class Setting:
-    """What a point sets."""
+    """What a point sets. In batches the engine is the bit-parallel one, whatever ``engine`` a job has otherwise."""
 
     engine: str
     device: str
     mode: str
     k: int
+    batch: int = 1
 
     @property
     def simulated(self) -> bool:
@@ -42,6 +43,11 @@ class Setting:
     def describe(self) -> str:
         where = "no core" if self.k == 0 else f"{self.mode} at k = {self.k:,} with {self.device}"
         return f"{self.engine}, {where}"
+
+
+def many_engine(batch: int) -> str:
+    """What stands for the engine where so many are searched at once."""
+    return f"{batch} at once"
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ def flat(point: Point) -> dict[str, Any]:
     low, high = point.gain_spread if good else (None, None)
     return {
         "engine": setting.engine, "device": setting.device, "simulated": setting.simulated, "mode": setting.mode,
+        "batch": setting.batch,
         "k": setting.k, "threshold": point.threshold, "edges_inside": point.inside, "share_of_edges": point.part,
         "density": point.density, "ran_on": point.ran_on,
         "cpu_only_s": point.cpu_only_s if good else None, "cpu_only_worst_s": worst(point.cpu_only) if good else None,
@@ -137,7 +138,8 @@ def render(found: Findings) -> str:
 def _headline(found: Findings) -> Markup:
     graph, good = found.identity["graph"], [one for one in found.points if one.good]
     proven = sum(one.certified for one in good)
-    searches, repeats = len(good[0].cpu_only[0]), len(good[0].cpu_only)
+    repeats = len(good[0].cpu_only)
+    searches = round(good[0].certified / (2 * repeats))
     facts = (
         f"{count(graph['n'])} vertices with edges, {count(graph['m'])} arcs; {len(good)} settings, each measured "
         f"{repeats} times from {searches} sources in turns with the CPU alone; all {count(proven)} searches certified."
@@ -170,7 +172,8 @@ def _engine_section(found: Findings, engine: str) -> Markup:
         "Best of the repeats; the thin line through a mark reaches from the fastest to the slowest repeat. "
         "Core 0 is the CPU against itself: what differs there is noise. Dashed: race, full: share."
     )
-    return el("section", el("h2", f"Engine {engine}"), el("p", lead, class_="lead"), figures, id=f"engine-{engine}")
+    name = engine.replace(" ", "-")
+    return el("section", el("h2", f"Engine {engine}"), el("p", lead, class_="lead"), figures, id=f"engine-{name}")
 
 
 def _break_even_section(found: Findings) -> Markup:

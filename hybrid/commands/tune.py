@@ -58,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=list(_DELAYS),
         help=f"of the break-even curve (default: {' '.join(_DELAYS)}; nothing = no curve)",
     )
+    parser.add_argument(
+        "--batches",
+        metavar="B",
+        type=int,
+        nargs="+",
+        default=[1],
+        help="searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: 1)",
+    )
     parser.add_argument("--repeats", metavar="N", type=int, help="times each search is measured (compare.repeats)")
     parser.add_argument(
         "--output", metavar="DIR", help="folder; one with points is gone on with (default: a fresh one)"
@@ -106,7 +114,8 @@ def execute(options: argparse.Namespace) -> int:
     sources = resolve_sources(opened.graph, config)
     sizes = core_sizes(opened.graph, config, options.sizes, options.thresholds)
     engines = tuple(dict.fromkeys(options.engines or [config.engine]))
-    grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)))
+    batches = _batches(options.batches, len(sources))
+    grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
     identity = _identity(config, {"name": opened.name, "n": int(opened.graph.n), "m": int(opened.graph.m)})
     journal = Journal(_output(options.output))
     sweep = Sweep(config, opened.graph, sources, journal)
@@ -200,6 +209,17 @@ def _device(config: Config, name: str) -> str:
         fix = f"did you mean {near[0]}?" if near else f"name {_CONFIGURED}, {', '.join(_REAL)} or one of these"
         raise ConfigError(f"--devices: {error}", value=name, fix=fix) from None
     return device
+
+
+def _batches(asked: Sequence[int], sources: int) -> tuple[int, ...]:
+    for batch in asked:
+        if not 1 <= batch <= sources:
+            raise ConfigError(
+                f"--batches: the job has {sources} sources",
+                value=batch,
+                fix=f"give 1 to {sources}, or more sources: --set source=random:{max(1, batch)}",
+            )
+    return tuple(dict.fromkeys(asked))
 
 
 def _delay(name: str) -> str:
