@@ -83,8 +83,9 @@ def _require_sense(config: Config, path: str | Path | None) -> None:
         )
     if config.algorithm == "pagerank" and pagerank.damping == 1:
         raise ConfigError("pagerank.damping: must be below 1", path=path, value=pagerank.damping, fix="write 0.85")
-    if config.algorithm == "sssp" and sssp.delta == 0:
-        raise ConfigError("sssp.delta: must be more than 0", path=path, value=sssp.delta, fix="leave it null")
+    if config.algorithm == "sssp" and sssp.delta is not None and (sssp.delta == 0 or sssp.strategy != "delta"):
+        reason = "must be more than 0" if sssp.delta == 0 else f"strategy {sssp.strategy} has no buckets"
+        raise ConfigError(f"sssp.delta: {reason}", path=path, value=sssp.delta, fix="leave it null")
     if config.algorithm == "betweenness" and config.centrality.harmonic:
         raise ConfigError(
             "centrality.harmonic: belongs to closeness",
@@ -102,6 +103,13 @@ def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -
             path=path,
             value=config.ranks,
             fix="set ranks: 1 (--set ranks=1)",
+        )
+    if config.algorithm == "sssp" and config.sssp.strategy != "delta":
+        raise ConfigError(
+            "sssp.strategy: on several ranks there is only delta",
+            path=path,
+            value=config.sssp.strategy,
+            fix="leave it on delta, or set ranks: 1 (--set ranks=1)",
         )
 
 

@@ -65,8 +65,8 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
         opened = open_graph(config.graph, trace)
     tell_opened(opened)
     _log.info("npu: %s", _why_off(config))
-    graph = algorithm.graph_of(opened.graph)
-    if algorithm.weighted and opened.graph.weight is None:
+    graph = opened.graph
+    if algorithm.weighted and graph.weight is None:
         note("the graph has no weights: every edge counts as 1")
     with trace.span("coordinator", "compile"):
         warm_up_algorithm(algorithm, config, graph)
@@ -93,7 +93,7 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
 def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph) -> None:
     """Compile, or load, what a run and its check on a graph like this one use."""
     weight_kind = None if like.weight is None else like.weight.dtype
-    sample = algorithm.graph_of(sample_graph(directed=like.directed, weight_kind=weight_kind))
+    sample = sample_graph(directed=like.directed, weight_kind=weight_kind)
     source = Source(0, 0) if algorithm.sourced else None
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
         run_once(algorithm, Task(sample, algorithm.for_warm_up(config), source), Trace())

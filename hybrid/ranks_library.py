@@ -70,6 +70,10 @@ class RankLibraryJob(RankJob):
         sync = chosen.choose_sync(config.cluster.sync)
         algorithm = algorithm_named(config.algorithm)
         opened = yield from self._open()
+        if not chosen.threaded and numba.get_num_threads() > 1 and seat.rank == 0:
+            note(f"{chosen.name} uses one thread of each rank: more ranks use more CPUs")
+        if sync != config.cluster.sync:
+            _log.info("%s runs bsp: %s", chosen.name, chosen.only_bsp_because)
         if algorithm.weighted and opened.graph.weight is None and seat.rank == 0:
             note("the graph has no weights: every edge counts as 1")
         with self.trace.span("coordinator", "partition"):
@@ -129,7 +133,7 @@ class RankLibraryJob(RankJob):
     ) -> Driver[list[LibraryRun]]:
         """The checked runs, at rank 0; elsewhere an empty list."""
         own = _masters_by_part(part) if self.seat.rank == 0 else None
-        graph = algorithm.graph_of(opened.graph) if self.seat.rank == 0 else opened.graph
+        graph = opened.graph
         runs: list[LibraryRun] = []
         yield from self.events.align(self.trace)
         with progress(algorithm.name, "source") if own is not None else nullcontext() as bar:
@@ -218,7 +222,7 @@ def _with_weights(part: Part, chosen: RankAlgorithm) -> Part:
 
 def _sample_task(algorithm: Algorithm, config: Config, like: Graph) -> Task:
     kind = None if like.weight is None else like.weight.dtype
-    sample = algorithm.graph_of(sample_graph(directed=like.directed, weight_kind=kind))
+    sample = sample_graph(directed=like.directed, weight_kind=kind)
     return Task(sample, config, Source(0, 0) if algorithm.sourced else None)
 
 

@@ -117,8 +117,9 @@ class BfsConfig:
 class SsspConfig:
     strategy: str = key(
         "delta",
-        "delta = delta-stepping",
-        choices=("delta",),
+        "delta = delta-stepping, nearest first; push = all that wait at once; pull = everybody looks at its in-edges "
+        "(docs/sssp.md)",
+        choices=("delta", "push", "pull"),
     )
     delta: float | None = key(
         None, "strategy: delta - width of a bucket of distances; null = by the weights", minimum=0

@@ -68,7 +68,7 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
     if not isinstance(runs, list) or len(runs) != len(sources):
         raise _wrong(folder, "summary.json has not one entry per run")
     for row, (source, run) in enumerate(zip(sources, runs, strict=True)):
-        task = Task(description.graph_of(graph), config, source, thorough=True)
+        task = Task(graph, config, source, thorough=True)
         facts = prove(description, task, {name: array[row] for name, array in arrays.items()}, folder)
         about = "" if source is None else f"source {source.user_id}: "
         told = run.get("facts", run) if isinstance(run, dict) else None

@@ -66,13 +66,13 @@ def _count() -> None:
 
 
 def _run_on_samples(name: str) -> None:
-    """An algorithm on undirected and directed graphs, with whole and real weights if it looks at them."""
+    """An algorithm on undirected and directed graphs, with whole and real weights and none if it looks at them."""
     from hybrid.library import algorithm_named
     from hybrid.library_job import sample_graph, warm_up_algorithm
     from hybrid.schema import Config
 
     algorithm = algorithm_named(name)
-    kinds = (np.dtype(np.int64), np.dtype(np.float64)) if algorithm.weighted else (None,)
+    kinds = (None, np.dtype(np.int64), np.dtype(np.float64)) if algorithm.weighted else (None,)
     for directed in (False, True):
         for kind in kinds:
             warm_up_algorithm(algorithm, Config(), sample_graph(directed=directed, weight_kind=kind))

@@ -85,13 +85,7 @@ class Description:
     checked_by: str = PROOF
     sourced: bool = False
 
-    weighted: bool = False  # wants weights; where there are none, every edge has weight 1
-
-    def graph_of(self, graph: Graph) -> Graph:
-        """The graph as it is computed on."""
-        if not self.weighted or graph.weight is not None:
-            return graph
-        return dataclasses.replace(graph, weight=np.ones(graph.m, np.int64))
+    weighted: bool = False  # looks at weights; where there are none, every edge counts as 1
 
     def check(self, task: Task, found: Found) -> Check:
         """Prove arrays in internal ids right, without the code that made them."""

@@ -108,6 +108,12 @@ def test_facts_that_the_arrays_do_not_bear_out_are_refused(house: Job) -> None:
         validate_result(folder, [])
 
 
+@pytest.mark.parametrize("strategy", ["push", "pull"])
+def test_every_strategy_finds_the_same(house: Job, strategy: str) -> None:
+    finished = house("sssp", "source=10", f"sssp.strategy={strategy}")
+    assert array(finished, "distance") == EXPECTED["sssp"]["distance"]
+
+
 def test_an_isolated_source_reaches_itself(house: Job) -> None:
     finished = house("sssp", "source=[70, 10]")
     assert array(finished, "distance")[0] == [-1, -1, -1, -1, -1, -1, 0]
@@ -164,8 +170,10 @@ def test_the_shipped_configuration(project_root: Path, tmp_path: Path) -> None:
     [
         (["algorithm=scc", "ranks=2"], "--set ranks=1"),
         (["algorithm=pagerank", "pagerank.tolerance=0.1"], "pagerank.definition: gap"),
+        (["algorithm=sssp", "sssp.strategy=pull", "ranks=2"], "only delta"),
         (["algorithm=pagerank", "pagerank.damping=1"], "below 1"),
         (["algorithm=sssp", "sssp.delta=0"], "leave it null"),
+        (["algorithm=sssp", "sssp.delta=5", "sssp.strategy=pull"], "no buckets"),
         (["algorithm=betweenness", "centrality.harmonic=true"], "algorithm: closeness"),
         (["centrality.sources=some"], "random:N, all"),
         (["algorithm=pagernk"], "did you mean pagerank?"),
