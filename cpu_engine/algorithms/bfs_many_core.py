@@ -17,8 +17,10 @@ import numpy as np
 
 from cpu_engine.algorithms.bfs_many import _ALL, LIST_VERTICES, ROOTS_PER_PASS, ManyBfs, ManyResult, Table
 from cpu_engine.algorithms.traversal import Adoption, CoreSplit, EdgeView, Step
+from cpu_engine.kernels.many import count_up
 from cpu_engine.kernels.many_core import (
     BLOCK,
+    admit_core_step,
     count_list_edges_step,
     meet_core_step,
     merge_closed_step,
@@ -39,7 +41,7 @@ class CoreManyBfs(ManyBfs):
         super().__init__(split.graph)
         k = split.core_size
         self.split = split
-        self._known = np.zeros(k, np.uint64)
+        self._known, self._due = np.zeros((2, k), np.uint64)
         self._closed = np.zeros((self._planes.shape[0], k), np.uint64)
         has_core_source = split.outside_core.in_begin[:k] > split.all_edges.in_begin[:k]
         self._within = np.where(has_core_source, np.uint64(_ALL), _NONE)
@@ -72,6 +74,8 @@ class CoreManyBfs(ManyBfs):
         """One more level of all roots that can go on."""
         frontier, looked, depth, direction = self._count, self.edges_looked_at, self._depth, "push"
         self._make_room_for_depth()
+        if self._merged:
+            self._admit_core()
         if self._listed:
             # With the core in play, levels are made one by one: each may be the one that somebody has to wait at.
             self._push_thin_levels(depth + 1 if self._withheld or self._merged else self._deepest)
@@ -137,8 +141,8 @@ class CoreManyBfs(ManyBfs):
         self._waiting, self._going = _NONE, np.uint64(_ALL)
         self._held_count, self._held_listed = 0, True
         if self._merged:
-            self._known.fill(0)
-            self._closed.fill(0)
+            for words in (self._known, self._closed, self._due):
+                words.fill(0)
         self._merged = False
 
     def _look_at(self, edges: EdgeView) -> None:
@@ -161,12 +165,17 @@ class CoreManyBfs(ManyBfs):
         bits = (self._depths[:, np.newaxis] >> np.arange(ROOTS_PER_PASS, dtype=np.uint64)) & np.uint64(1)
         return (bits.astype(np.int64) << np.arange(self._depths.size)[:, np.newaxis]).sum(axis=0)
 
+    def _admit_core(self) -> None:
+        after = self._depths.copy()
+        count_up(after, self._going)
+        admit_core_step(self._seen, self._planes, self._known, self._closed, after, self._going, self._due)
+
     def _meet_core(self) -> None:
         """Core vertices that are due join the level; roots that have to wait are put aside."""
         if not (self._withheld or self._merged):
             return
         wait, joined, count = meet_core_step(
-            self._seen, self._front, self._planes, self._known, self._closed, self._within, self._depths, self._going,
+            self._seen, self._front, self._known, self._closed, self._within, self._due, self._depths, self._going,
             self._withheld, self._frontier if self._listed else self._spare, self._count if self._listed else 0,
         )  # fmt: skip
         self._count = count if self._listed else self._count + count

@@ -34,35 +34,50 @@ def who_can_gain(seen, known, closed, depths, within):
 
 
 @njit(cache=True)
-def meet_core_step(seen, front, planes, known, closed, within, depths, going, withheld, frontier, count):
-    """Let the partner's values of this level join it; which roots must wait for what the core's edges reach.
+def admit_core_step(seen, planes, known, closed, depths, going, due):
+    """Before level ``depths`` is made: the core vertices that the partner puts there, so that nobody looks for them.
 
-    Invariant  before: ``front`` is level ``depths`` of the roots in ``going``, but for what core edges reach. After: it
-               is complete, and so are seen and planes. A root must wait if a core vertex of this level is not in the
-               partner's word with this very value, so that the word does not know yet what is next to it - unless
-               nothing could be next to it that is not known to be as near.
+    Invariant  after: seen and planes include due[v], the roots in ``going`` for which v is on this level by the
+               partner's word and has not been reached before.
+    Races      none, serial.   Work  O(k * planes).
+    """
+    for v in range(known.size):
+        new = known[v] & going & ~seen[v]
+        for p in range(closed.shape[0]):
+            new &= ~(closed[p, v] ^ depths[p])
+        due[v] = new
+        if new != NONE:
+            seen[v] |= new
+            for p in range(planes.shape[0]):
+                planes[p, v] |= new & depths[p]
+
+
+@njit(cache=True)
+def meet_core_step(seen, front, known, closed, within, due, depths, going, withheld, frontier, count):
+    """After level ``depths`` was made: who was ``due`` joins it; which roots must wait for what core edges reach.
+
+    Invariant  before: ``front`` is level ``depths`` of the roots in ``going``, but for who is due. After: it is
+               complete, and nobody is due. A root must wait if a core vertex of this level is not in the partner's word
+               with this very value, so that the word does not know yet what is next to it - unless nothing could be
+               next to it that is not known to be as near.
     Races      none, serial.   Work  O(k * planes).
 
     Returns (roots that must wait, roots that got a vertex, vertices listed): those that had no bit are added.
     """
     wait, joined = NONE, NONE
     for v in range(known.size):
-        due = known[v]
-        for p in range(closed.shape[0]):
-            due &= ~(closed[p, v] ^ depths[p])
-        new = due & going & ~seen[v]
-        if new != NONE:
+        if due[v] != NONE:
             if front[v] == NONE:
                 frontier[count] = v
                 count += 1
-            joined |= new
-            front[v] |= new
-            seen[v] |= new
-            for p in range(planes.shape[0]):
-                planes[p, v] |= new & depths[p]
-        wait |= front[v] & going & ~due
-    if not withheld:
-        wait = NONE
+            joined |= due[v]
+            front[v] |= due[v]
+            due[v] = NONE
+        if withheld and front[v] & going != NONE:
+            agreed = known[v]
+            for p in range(closed.shape[0]):
+                agreed &= ~(closed[p, v] ^ depths[p])
+            wait |= front[v] & going & ~agreed
     if wait != NONE:
         wait &= who_can_gain(seen, known, closed, depths, within)
     return wait, joined, count
