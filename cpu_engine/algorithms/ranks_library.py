@@ -55,6 +55,7 @@ class RankAlgorithm:
     sourced: bool = False
     weighted: bool = False  # wants parts that carry weights
     symmetric: bool = False  # wants every arc both ways, if the graph is directed
+    threaded: bool = True  # uses all threads of a rank, not just one
 
     def choose_policy(self, policy: str) -> str:
         """Resolve ``auto``; InputError for one that cannot serve."""
@@ -115,7 +116,15 @@ def _drive_cores(made: CoreNumbersOnRanks, root: int, options: Options) -> Drive
 _ALGORITHMS = {
     one.name: one
     for one in (
-        RankAlgorithm("sssp", _make_sssp, _drive_sssp, syncs=("bsp", "basp"), sourced=True, weighted=True),
+        RankAlgorithm(
+            "sssp",
+            _make_sssp,
+            _drive_sssp,
+            syncs=("bsp", "basp"),
+            sourced=True,
+            weighted=True,
+            threaded=False,
+        ),
         RankAlgorithm(
             "wcc",
             lambda part, graph, sync, options: ComponentsOnRanks(part, sync=sync),
@@ -143,6 +152,7 @@ _ALGORITHMS = {
             _drive_cores,
             only_bsp_because="a level begins when the one before is over everywhere",
             symmetric=True,
+            threaded=False,
         ),
     )
 }

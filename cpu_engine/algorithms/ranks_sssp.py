@@ -2,8 +2,8 @@
 
 A part relaxes what is nearer than a limit until nothing is left, then speaks of it; what lies further waits in a pile
 (delta-stepping with one bucket open at a time). In rounds (bsp) all ranks agree on the next limit: the smallest value
-that waits anywhere, plus delta. Without (basp) each rank raises its own limit and takes what comes: min-plus tolerates
-stale values, they only cost work done again.
+that waits anywhere, plus delta, which grows where buckets hold little. Without (basp) each rank raises its own limit
+and takes what comes: min-plus tolerates stale values, they only cost work done again.
 
 Invariants: a distance is always the length of a real path, and every fall is relaxed, told or still waiting. A vertex's
 parent is who lowered its value last, so parents form a tree even along arcs of weight 0: where a value came from
@@ -34,6 +34,8 @@ from cpu_engine.kernels import ranks_sssp as kernel
 
 QUANTUM = 1 << 20  # arcs that a basp rank relaxes before it looks for messages
 MIDDLE_BUCKETS = 16  # this far ahead the pile is that of the next buckets; beyond, it is looked at less often
+THIN_ARCS, THICK_ARCS = 1 << 14, 1 << 18  # of the busiest rank in a bucket: a round's cost, and many times that
+THIN_BUCKETS = 8  # in a row, before buckets become twice as wide: a power-law graph has few before its hubs
 DELTA_FACTOR = 2.0  # mean weights by mean degree in a bucket
 _FIXED_POINT = 1 << 20
 _NOTHING_WAITS = np.iinfo(np.int64).max
@@ -100,16 +102,16 @@ def _prepare(part: Part, delta: float | None) -> Generator[Any, Any, _Worker]:
         if longest > _NOTHING_WAITS // 2:
             raise InputError("distances would not fit into 64 bits", value=int(most), fix="use smaller weights")
         dtype = np.uint32 if longest < 1 << 31 else np.int64
-    if delta is None:
-        delta = DELTA_FACTOR * mean * part.n / max(part.m, 1)
-    return _Worker(part, dtype, delta if floats else max(1, round(delta)))
+    begun = DELTA_FACTOR * mean * part.n / max(part.m, 1) if delta is None else delta
+    return _Worker(part, dtype, begun if floats else max(1, round(begun)), adaptive=delta is None)
 
 
 class _Worker:
     """The local side; satisfies ``comm.rounds.Worker``."""
 
-    def __init__(self, part: Part, dtype: type, delta: float) -> None:
+    def __init__(self, part: Part, dtype: type, delta: float, *, adaptive: bool) -> None:
         size = part.size
+        self._adaptive, self._width, self._thin, self._opened_at = adaptive, delta, 0, 0
         assert part.out_weight is not None
         self.part, self.delta, self.dtype = part, delta, dtype
         self.most = dtype(np.inf) if dtype is np.float64 else np.iinfo(dtype).max
@@ -137,6 +139,7 @@ class _Worker:
         self._state[:] = 0
         self._waiting[:] = self.most, self.most, 0
         self._limits = self._typed(0), self._typed(0)
+        self._width, self._thin, self._opened_at = self.delta, 0, 0
         self.open_bucket(self.dtype(0))
         here = local_id(self.part, root)
         if here is not None:
@@ -145,11 +148,11 @@ class _Worker:
             self.parent[here] = here
 
     def open_bucket(self, nearest: Any) -> None:
-        """What is below ``nearest`` plus delta becomes near."""
-        near_below = self._beyond(nearest, self.delta)
+        """What is below ``nearest`` plus the width of a bucket becomes near."""
+        near_below = self._beyond(nearest, self._width)
         middle_below = self._limits[1]
         if near_below > middle_below or self._waiting[0] == self.most:
-            middle_below = self._beyond(nearest, MIDDLE_BUCKETS * self.delta)
+            middle_below = self._beyond(nearest, MIDDLE_BUCKETS * self._width)
         self._limits = near_below, middle_below
         for phase in self._phases:
             phase.limit = near_below
@@ -157,6 +160,24 @@ class _Worker:
             self.values, self._changes.mark, self._queues, self._state, self._waiting, self._limits, self.most,
             self._listing,
         )  # fmt: skip
+
+    def work(self) -> int:
+        """Arcs relaxed since this was last asked."""
+        before, self._opened_at = self._opened_at, int(self._state[kernel.EDGES])
+        return self._opened_at - before
+
+    def adapt(self, arcs: int) -> None:
+        """Make buckets wider while they hold little, as in road networks; narrower again when they hold much.
+
+        ``arcs``: what the busiest rank had to do in the last one.
+        """
+        if not self._adaptive:
+            return
+        self._thin = self._thin + 1 if arcs < THIN_ARCS else 0
+        if self._thin >= THIN_BUCKETS:
+            self._width, self._thin = 2 * self._width, 0
+        elif arcs > THICK_ARCS:
+            self._width = max(self.delta, self._width / 4 if self.dtype is np.float64 else self._width // 4)
 
     def _beyond(self, nearest: Any, width: Any) -> Any:
         if self.dtype is np.float64:
@@ -191,6 +212,7 @@ class _Worker:
         if nearest is None:
             return False
         if not self._state[kernel.SIZE]:
+            self.adapt(self.work())
             self.open_bucket(nearest)
         self.relax(QUANTUM)
         return self.nearest() is not None
@@ -236,7 +258,7 @@ def _rows(part: Part, dtype: type) -> tuple[np.ndarray, np.ndarray, np.ndarray |
 
 def _bsp_by_limits(worker: _Worker) -> Generator[Any, Any, RoundsReport]:
     """Rounds: relax what is near, tell it, and agree on the smallest value that waits anywhere."""
-    report, clock = RoundsReport(), time.perf_counter
+    report, clock, arcs = RoundsReport(), time.perf_counter, 0
     while True:
         report.rounds += 1
         begin = clock()
@@ -250,11 +272,13 @@ def _bsp_by_limits(worker: _Worker) -> Generator[Any, Any, RoundsReport]:
                 worker.activate(changed, peer)
                 report.changes += int(changed.size)
             report.note("unpack", begin, clock())
-        agreed = yield from agree(np.array([_as_key(worker.nearest())], np.int64), "min", report)
+        arcs += worker.work()
+        agreed = yield from agree(np.array([_as_key(worker.nearest()), -arcs], np.int64), "min", report)
         if agreed[0] == _NOTHING_WAITS:
             return report
         if agreed[0]:
-            begin = clock()
+            begin, arcs = clock(), 0
+            worker.adapt(-int(agreed[1]))
             worker.open_bucket(worker.dtype(agreed.view(np.float64)[0] if worker.dtype is np.float64 else agreed[0]))
             report.note("compute", begin, clock())
 

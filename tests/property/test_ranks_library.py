@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from cpu_engine.algorithms.ranks_library import NAMES, rank_algorithm
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.errors import InputError
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
@@ -179,6 +183,36 @@ MEDIUM = {
     "grid": lambda: build_graph(weighted(grid(40, 30)), directed=False),
     "path": lambda: build_graph(weighted(EdgeList(np.arange(300), np.arange(1, 301))), directed=False),
 }
+
+
+def real_graph(shared_data: Path, name: str) -> Graph:
+    edges = read_graph(shared_data / name)
+    return build_graph(edges if edges.weight is not None else weighted(edges), directed=None)
+
+
+@pytest.mark.skipif(JITLESS, reason="too long without the compiler")
+@pytest.mark.parametrize("name", ["wiki-Vote/wiki-Vote.txt", "roads-rome/roads-rome.wel.gz"])
+def test_real_graphs_on_three_parts(name: str, shared_data: Path) -> None:
+    """Against scipy, which shares nothing with us."""
+    graph = real_graph(shared_data, name)
+    assert graph.weight is not None
+    shape = (graph.n, graph.n)
+    arcs = csr_matrix((graph.weight.astype(float), graph.out_targets, graph.out_offsets), shape)
+    expected = dijkstra(arcs, indices=0)
+    count, label = connected_components(arcs, connection="weak")
+    for policy, sync in (("iec", "bsp"), ("oec", "basp"), ("2d", "basp")):
+        distance = Ranks(graph, "sssp", policy, 3, sync).run(0)["distance"].astype(float)
+        assert np.allclose(np.where(distance < 0, np.inf, distance), expected)
+        found = Ranks(graph, "wcc", policy, 3, sync).run()
+        assert found["components"] == count
+        assert np.unique(np.stack([found["component"], label]), axis=1).shape[1] == count
+    core = Ranks(graph, "kcore", "iec", 3, "bsp").run()["core"]
+    near = ((arcs + arcs.T) > 0).astype(int).tolil()
+    near.setdiag(0)
+    inside = np.asarray(near.tocsr()[core == core.max()][:, core == core.max()].sum(axis=1)).ravel()
+    assert inside.min() >= core.max(), "everybody in the innermost core has as many neighbours there"
+    rank = Ranks(graph, "pagerank", "cvc", 3, "bsp").run()["rank"]
+    assert rank.sum() + (graph.user_ids.size - graph.n) * rank.min() >= 1 - 1e-9
 
 
 @pytest.mark.skipif(JITLESS, reason="too long without the compiler")
