@@ -145,7 +145,7 @@ class _Sweeps:
 
     def prepare(self, k: int, batch: int) -> None:
         if self._whole is None or self._batch != batch:
-            self._batch, self._whole = batch, self._make(0, batch)
+            self._batch, self._whole, self._expected = batch, self._make(0, batch), np.empty(0)
             self.run_cpu_only()
             self._expected = self._whole.rank()
         self._k, self._shared = k, self._make(k, batch)
