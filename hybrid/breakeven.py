@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hybrid.device_model import DeviceModel, ExchangeCosts, FileCosts
+from hybrid.profiles import PROFILES
 from hybrid.terminal import count, seconds
 from hybrid.verdict import EVEN
 
@@ -30,14 +31,19 @@ class Device:
 
     latency_s: float
     flops: float
+    profile: str = ""  # given: a published device's figures instead, its memory's bandwidth and launches included
 
     @property
     def name(self) -> str:
+        if self.profile:
+            return f"{self.profile} (model)"
         if not self.latency_s and math.isinf(self.flops):
             return "oracle"
         return f"{seconds(self.latency_s) if self.latency_s else 'no latency'}, {tell_rate(self.flops)}"
 
     def model(self) -> DeviceModel:
+        if self.profile:
+            return PROFILES[self.profile].with_exchange(_NO_FILES)
         return DeviceModel(
             name=self.name, kind="model", launch_s=0.0, flops=self.flops, bytes_per_s=math.inf, memory_bytes=1 << 62,
             exchange=_NO_FILES, source="latency and rate as given", latency_s=self.latency_s,
@@ -177,10 +183,12 @@ def _latency_word(latency_s: float) -> str:
 
 
 def curves_of(points: Sequence[Point]) -> list[Curve]:
-    """The points by algorithm, core, batch and rate."""
+    """The points by algorithm, core, batch and rate; a published device is a point of its own and in no curve."""
     groups: dict[tuple[str, int, int, float], list[Point]] = {}
     for point in points:
         case = point.case
+        if case.device.profile:
+            continue
         groups.setdefault((case.algorithm, case.k, case.batch, case.device.flops), []).append(point)
     return [Curve(*key, tuple(sorted(some, key=lambda one: one.case.device.latency_s))) for key, some in groups.items()]
 
@@ -199,12 +207,15 @@ def measure(
         for batch in batches if workload.batched else (1,):
             some: list[Point] = []
             for k in sizes:
+                fitting = [device for device in devices if device.model().fits(k, batch)]
+                if not fitting:
+                    continue
                 workload.prepare(k, batch)
-                times = _in_turns(workload, devices, repeats)
+                times = _in_turns(workload, fitting, repeats)
                 for device, (alone, together) in times.items():
                     case = Case(workload.name, k, batch, device)
                     some.append(Point(case, workload.inside(), tuple(alone), tuple(together), 0.0))
-            best_s = min(one for point in some for one in point.cpu_only)
+            best_s = min((one for point in some for one in point.cpu_only), default=0.0)
             for point in some:
                 found.append(replace(point, cpu_best_s=best_s))
                 tell(found[-1])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hybrid.commands.options import add_config_options, config_from
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
-from hybrid.profiles import SIMULATED, parse_device
+from hybrid.profiles import PROFILES, SIMULATED, parse_device
 from hybrid.schema import Config
 from hybrid.terminal import count, note, say, seconds, table
 from hybrid.world import detect_world
@@ -47,6 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rates", metavar="TFLOPS", nargs="+", default=list(_RATES),
         help=f"that a product reaches, `any` = infinitely many (default: {' '.join(_RATES)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--devices", metavar="NAME", nargs="*", choices=tuple(PROFILES), default=[],
+        help=f"published devices besides, by their figures: {', '.join(PROFILES)} (without files; where the core fits)",
     )  # fmt: skip
     parser.add_argument("--repeats", metavar="N", type=int, default=3, help="times each is measured (default 3)")
     parser.add_argument("--output", metavar="DIR", help="folder (default: a fresh one under results/)")
@@ -85,6 +89,7 @@ def execute(options: argparse.Namespace) -> int:
     reaching = np.flatnonzero(np.diff(graph.out_offsets)).astype(np.int64)
     roots = np.random.default_rng(config.source_seed).permutation(reaching)[: max(options.batches)]
     devices = [Device(latency, rate) for rate in sorted(rates, reverse=True) for latency in sorted(latencies)]
+    devices += [Device(0.0, PROFILES[name].flops, name) for name in options.devices]
     workloads = make_workloads(options.algorithms, graph, roots, config.engine)
     points = measure(workloads, sizes, options.batches, devices, options.repeats, _tell)
     identity = {

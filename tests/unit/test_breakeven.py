@@ -64,6 +64,18 @@ def test_turns_and_curves() -> None:
         assert curve.sentence.startswith("simulated, clockwork")
 
 
+def test_published_devices_are_points_of_their_own() -> None:
+    devices = [ORACLE, Device(0.0, 1e12, "910b4")]
+    points = measure([Clockwork()], [8, 200_000], [4], devices, 1)
+    assert [(one.case.k, one.case.device.name) for one in points] == [
+        (8, "oracle"),
+        (8, "910b4 (model)"),
+        (200_000, "oracle"),  # 80 GB of fp16 are more than the other one has
+    ]
+    assert points[1].hybrid[0] > points[0].hybrid[0]
+    assert [len(curve.points) for curve in curves_of(points)] == [1, 1]
+
+
 def test_curves_without_an_end_or_a_beginning() -> None:
     def curve(*gains: float) -> object:
         points = [
