@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from hybrid.schema import GeneratorConfig
+from hybrid.schema import ON_RANKS, GeneratorConfig
 
 KINDS = ("kronecker", "uniform", "grid")
 
@@ -92,9 +92,11 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser)
     _add_contest(parser)
     parser.add_argument("--ranks", type=_positive, default=2, help="MPI ranks (default %(default)s)")
+    parser.add_argument("--algorithm", choices=ON_RANKS, default="bfs", help="what to run (default %(default)s)")
     parser.add_argument(
-        "--only", nargs="+", metavar="NAME", default=[], help="these, such as 'level iec' 'async basp oec'"
-    )
+        "--only", nargs="+", metavar="NAME", default=[],
+        help="these, such as 'level iec' 'async basp oec'; of other algorithms than bfs 'bsp iec' 'basp oec'",
+    )  # fmt: skip
     parser.set_defaults(threads=1)
 
 

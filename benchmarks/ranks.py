@@ -46,6 +46,10 @@ ALONE = "one rank, level"
 
 
 def execute(options: argparse.Namespace) -> Report:
+    if options.algorithm != "bfs":
+        from benchmarks import ranks_algorithms  # which needs run_ranks
+
+        return ranks_algorithms.execute(options)
     workload = open_workload(config_of(options))
     wanted = [one for one in VARIANTS if not options.only or name_of(one) in options.only]
     roots = [root.internal for root in workload.roots]
@@ -80,7 +84,12 @@ def edges_reached(graph: Graph, root: int) -> int:
 
 
 def run_ranks(
-    options: argparse.Namespace, ranks: int, threads: int, task: dict[str, Any], folder: Path
+    options: argparse.Namespace,
+    ranks: int,
+    threads: int,
+    task: dict[str, Any],
+    folder: Path,
+    child: str = "benchmarks.ranks_child",
 ) -> list[dict[str, Any]]:
     """Start the ranks, wait, and read what they measured."""
     plan, result = folder / "task.json", folder / "result.json"
@@ -90,7 +99,7 @@ def run_ranks(
     launcher = find_launcher(None)
     launch = build_launch(config, this_machine(), launcher, ask_flavour(launcher), ())
     command = [*launch.command[: launch.command.index(sys.executable)], sys.executable]
-    command += ["-m", "mpi4py", "-m", "benchmarks.ranks_child", str(plan)]
+    command += ["-m", "mpi4py", "-m", child, str(plan)]
     done = subprocess.run(
         command, env={**os.environ, **launch.environment}, capture_output=True, text=True, timeout=options.time_limit
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.store import save_store
+from tests.conftest import ROOT
 from tests.mpi.jobs import Jobs, jobs_in
 from tests.mpi.launching import run_ranks
 
@@ -36,7 +39,7 @@ def test_every_algorithm_policy_and_sync(ranks: int, kind: type, directed: bool,
     assert "42 runs agree" in done.stdout
 
 
-@pytest.mark.parametrize(("ranks", "algorithm"), [(2, "wcc"), (3, "pagerank")])
+@pytest.mark.parametrize(("ranks", "algorithm"), [(2, "sssp"), (3, "pagerank"), (2, "kcore")])
 def test_jobs(jobs: Jobs, ranks: int, algorithm: str) -> None:
     done = jobs.run(f"algorithm={algorithm}", f"ranks={ranks}", "graph.generator.edge_factor=8")
     assert done.returncode == 0, done.stderr
@@ -51,3 +54,14 @@ def test_a_policy_that_cannot_serve(jobs: Jobs) -> None:
     assert done.returncode == 2
     assert done.stderr.count("tandem: error: ") == 1
     assert "iec or oec" in done.stderr
+
+
+def test_benchmark(tmp_path: Path) -> None:
+    """Two ranks find what one does; no time is looked at."""
+    words = ["--scale", "8", "--roots", "2", "--trials", "1", "--rounds", "1", "--pause", "0"]
+    told = tmp_path / "r.json"
+    command = [sys.executable, "run.py", "bench", "ranks", "--algorithm", "sssp", *words, "--json", str(told)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(told.read_text())["variants"]
+    assert len(rows) == 11, "one rank, five policies in rounds, five without"
