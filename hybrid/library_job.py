@@ -31,6 +31,7 @@ from hybrid.warmup import say_if_slow, star_with_tail
 
 _log = logging.getLogger(__name__)
 _SAMPLE_VERTICES = 40
+_DENSE_VERTICES = 320  # some algorithms do with one thread below 65,536 edges
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,11 @@ def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
 def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph) -> None:
     """Compile, or load, what a run and its check on a graph like this one use."""
     weight_kind = None if like.weight is None else like.weight.dtype
-    sample = sample_graph(directed=like.directed, weight_kind=weight_kind)
     source = Source(0, 0) if algorithm.sourced else None
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
-        run_once(algorithm, Task(sample, algorithm.for_warm_up(config), source), Trace())
+        for make in (sample_graph, dense_sample):
+            sample = make(directed=like.directed, weight_kind=weight_kind)
+            run_once(algorithm, Task(sample, algorithm.for_warm_up(config), source), Trace())
 
 
 def sample_graph(*, directed: bool, weight_kind: np.dtype | None = None) -> Graph:
@@ -104,6 +106,17 @@ def sample_graph(*, directed: bool, weight_kind: np.dtype | None = None) -> Grap
     sample = star_with_tail(_SAMPLE_VERTICES)
     weight = None if weight_kind is None else np.ones(sample.m, weight_kind)
     return dataclasses.replace(sample, directed=directed, weight=weight, hanging_start=-1)
+
+
+def dense_sample(*, directed: bool, weight_kind: np.dtype | None = None) -> Graph:
+    """A clique with edges enough for the kernels of large graphs, and weights that differ."""
+    n = _DENSE_VERTICES
+    everybody = np.arange(n, dtype=np.int32)
+    targets = np.broadcast_to(everybody, (n, n))[~np.eye(n, dtype=bool)]
+    offsets = np.arange(n + 1, dtype=np.int64) * (n - 1)
+    weight = None if weight_kind is None else (1 + (targets + everybody.repeat(n - 1)) % 64).astype(weight_kind)
+    ids = everybody.astype(np.int64)
+    return Graph(n, targets.size, directed, offsets, targets, offsets, targets, weight, ids, everybody, everybody)
 
 
 def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> LibraryRun:
