@@ -1,0 +1,224 @@
+"""Shortest paths from one vertex over weights that are not negative; docs/sssp.md tells the strategies apart.
+
+Distances are int64 (-1: not reached) where weights are integers or there are none (each edge then counts 1), float64
+(infinite: not reached) where not. They are exact: an integer that does not fit is refused, and a floating-point
+distance is the smallest sum, rounded edge by edge from the root, over all paths - whatever the strategy and the number
+of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from cpu_engine.algorithms.sssp_delta import MIN_DEGREE, SPANS, Buckets
+from cpu_engine.algorithms.sssp_pull import PullRounds
+from cpu_engine.algorithms.sssp_rows import WeightedRows, prepare_rows
+from cpu_engine.algorithms.traversal import Adoption, Step
+from cpu_engine.errors import InputError
+from cpu_engine.graph.graph import Graph
+from cpu_engine.kernels.sssp_tree import adopt_orphans_step, find_overflow_step, find_tight_parents_step
+
+STRATEGIES = ("delta", "push", "pull")
+WIDTH_SHARE = 1.0  # width of a bucket over the median weight
+ROUNDS_PER_STEP = 64  # while a partner may have something to say
+
+
+@dataclass(frozen=True)
+class SsspResult:
+    """Distances and a tree of shortest paths, in internal ids."""
+
+    distance: np.ndarray  # int64, -1 not reached; or float64, infinite
+    parent: np.ndarray  # int32; the root's is itself, -1 where there is none
+    steps: int  # rounds in which threads waited for one another
+    relaxations: int  # edges looked at
+    delta: float | None  # width of a bucket; None where there are no buckets
+
+
+class SsspEngine:
+    """A graph prepared for any number of runs; satisfies ``Traversal``, with distances for levels."""
+
+    def __init__(
+        self, graph: Graph, *, core_size: int = 0, strategy: str = "delta", delta: float | None = None
+    ) -> None:
+        if strategy not in STRATEGIES:
+            raise InputError(
+                "there is no such strategy of shortest paths",
+                value=strategy,
+                fix=f"name one of {', '.join(STRATEGIES)}",
+            )
+        if delta is not None and not 0 < delta < np.inf:
+            raise InputError("delta, the width of a bucket, must be above 0", value=delta, fix="leave it out")
+        self.name = f"sssp-{strategy}"
+        self._rows = prepare_rows(graph)
+        self._core_size, self._strategy = core_size, strategy
+        self.delta = None if strategy != "delta" else choose_delta(self._rows) if delta is None else delta
+        self._dtype: type = self._narrowest()
+        self._solver: Buckets | PullRounds | None = None
+        self._pushing: Buckets | None = None  # beside a solver that cannot do without edges
+        self._distance = np.empty(graph.n, np.float64 if self._rows.is_float else np.int64)
+        self._parent = np.empty(graph.n, np.int32)
+        self._root = -1
+
+    # --------------------------------------------------------------------------------------- whole runs
+
+    def run(self, root: int) -> SsspResult:
+        """Distances and parents from ``root``; the arrays are the engine's own, valid until its next run."""
+        steps, edges = self._run_to_end(root)
+        while self._too_far() is not None and self._dtype is np.int32:
+            self._dtype, self._solver = np.int64, None
+            steps, edges = self._run_to_end(root)
+        distance, parent = self.finish()
+        return SsspResult(distance, parent, steps, edges, self.delta)
+
+    def _run_to_end(self, root: int) -> tuple[int, int]:
+        self.start(root, withhold_core=False)
+        steps, edges = 0, 0
+        while self._active.waiting:
+            effort = self._active.step()
+            steps += effort.rounds
+            edges += effort.edges
+        return steps, edges
+
+    # -------------------------------------------------------------------------------------- in small steps
+
+    def start(self, root: int, *, withhold_core: bool) -> None:
+        graph = self._rows.graph
+        if not 0 <= root < graph.n:
+            raise InputError("the root is not a vertex with edges", value=root, fix=f"choose one of 0..{graph.n - 1}")
+        self._root = root
+        core = self._core_size if withhold_core else 0
+        if core and self._strategy == "pull":
+            self._pushing = self._pushing or Buckets(self._rows, self._dtype, None, ())
+            self._active: Buckets | PullRounds = self._pushing
+        else:
+            self._solver = self._solver or self._make_solver()
+            self._active = self._solver
+        if isinstance(self._active, Buckets):
+            self._active.start(root, core=core)
+        else:
+            self._active.start(root)
+
+    def resume(self, distance: np.ndarray, root: int) -> None:
+        """Begin from distances that are lengths of paths, not necessarily shortest; none is told as in a result."""
+        self.start(root, withhold_core=False)
+        if isinstance(self._active, Buckets):
+            self._active.start(root, stages=False)
+        values = self._inner(distance)
+        np.minimum(self._active.dist, values, out=self._active.dist)
+        self._active.refill()
+
+    def settle(self) -> None:
+        """Nothing to close."""
+
+    def can_step(self) -> bool:
+        return self._active.waiting
+
+    def step(self) -> Step:
+        active = self._active
+        effort = active.step(ROUNDS_PER_STEP) if isinstance(active, Buckets) else active.step()
+        return Step("pull" if effort.pulled else "push", -1, effort.expanded, effort.edges)
+
+    def core_values(self) -> np.ndarray:
+        """The core's distances, int32 or int64 (-1: none), or float64 (infinite: none)."""
+        values = self._active.dist[: self._core_size].copy()
+        if not self._rows.is_float:
+            values[values == self._active.unreached] = -1
+        return values
+
+    def adopt(self, closed: np.ndarray) -> Adoption:
+        mine, theirs = self._active.dist[: closed.size], self._inner(closed)
+        better = np.flatnonzero(theirs < mine)
+        if better.size:
+            mine[better] = theirs[better]
+            self._active.refill()
+        return Adoption(adopted=better.size, rejected=0)
+
+    def take_core_back(self) -> None:
+        if isinstance(self._active, Buckets):
+            self._active.reactivate(np.arange(self._core_size), 0)
+
+    @np.errstate(over="ignore")
+    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        too_far = self._too_far()
+        if too_far is not None:
+            graph = self._rows.graph
+            raise InputError(
+                f"the distance to vertex {int(graph.user_ids[graph.user_position[too_far]])} does not fit into 64 bits",
+                fix="divide all weights by a common factor",
+            )
+        rows, active = self._rows, self._active
+        orphans = np.zeros(numba.get_num_threads(), np.int64)
+        none = self._distance.dtype.type(np.inf if rows.is_float else -1)
+        find_tight_parents_step(
+            rows.in_cuts, rows.into, active.dist, self._root, active.unreached, none, np.zeros(1, np.int64),
+            self._distance, self._parent, orphans,
+        )  # fmt: skip
+        if orphans.any():
+            queue = np.empty(active.dist.size, np.int32)
+            adopt_orphans_step(rows.into, rows.out, active.dist, active.unreached, self._parent, queue)
+        return self._distance, self._parent
+
+    # ------------------------------------------------------------------------------------------ its parts
+
+    def _narrowest(self) -> type:
+        """Of the distances. int32 is tried where a run on nothing but heavy edges would not fit, but most will."""
+        if self._rows.is_float:
+            return np.float64
+        return np.int32 if self._rows.max_weight < 2**31 - 1 and not self._core_size else self._surely_wide_enough()
+
+    def _surely_wide_enough(self) -> type:
+        return np.int32 if self._rows.longest_path() < 2**31 - 1 else np.int64
+
+    def _make_solver(self) -> Buckets | PullRounds:
+        if self._strategy == "pull":
+            return PullRounds(self._rows, self._dtype)
+        spans = choose_spans(self._rows) if self._strategy == "delta" else ()
+        return Buckets(self._rows, self._dtype, self.delta, spans)
+
+    def _inner(self, values: np.ndarray) -> np.ndarray:
+        """Values from outside, as distances are kept."""
+        unreached, dtype = self._active.unreached, self._active.dist.dtype
+        if self._rows.is_float:
+            return np.asarray(values, dtype)
+        kept: np.ndarray = np.where((values < 0) | (values > unreached), unreached, values).astype(dtype)
+        return kept
+
+    def _too_far(self) -> int | None:
+        """A vertex whose distance does not fit into the type, if there is one."""
+        rows, dist, unreached = self._rows, self._active.dist, self._active.unreached
+        largest = np.finfo(np.float64).max if rows.is_float else int(unreached) - 1
+        if rows.longest_path() <= largest:
+            return None
+        reached = dist[dist != unreached]
+        if reached.size and reached.max().item() + rows.max_weight <= largest:
+            return None
+        found = int(find_overflow_step(rows.out, dist, unreached))
+        return found if found >= 0 else None
+
+
+def sssp(graph: Graph, root: int, *, strategy: str = "delta", delta: float | None = None) -> SsspResult:
+    """Shortest paths from ``root``, an internal id. The graph is prepared at its first call and kept so.
+
+    ``strategy`` is one of STRATEGIES; ``delta`` the width of a bucket, chosen from the weights if it is not given.
+    """
+    return SsspEngine(graph, strategy=strategy, delta=delta).run(root)
+
+
+def choose_delta(rows: WeightedRows) -> float:
+    """The width of a bucket: see docs/sssp.md for the measurements behind it."""
+    above = rows.sample[rows.sample > 0]
+    typical = float(np.quantile(above, 0.5, method="lower")) if above.size else 1.0
+    width = typical * WIDTH_SHARE
+    return width if rows.is_float else float(2 ** max(0, round(np.log2(max(width, 1)))))
+
+
+def choose_spans(rows: WeightedRows) -> tuple[float, ...]:
+    """How far beyond the nearest hub each stage reaches: quantiles of the weights, none where stages do not pay."""
+    graph = rows.graph
+    if graph.m < MIN_DEGREE * graph.n or not rows.sample.size:
+        return ()
+    spans = [rows.sample[int(share * rows.sample.size)].item() for share in SPANS]
+    return tuple(dict.fromkeys(span for span in spans if 0 < span < rows.max_weight))

@@ -1,0 +1,127 @@
+"""Parents from finished distances, and distances as the caller gets them.
+
+A parent is an in-neighbour over a tight edge: its distance plus the weight is the vertex's own. One that is truly
+nearer is always right. Over an edge that adds nothing - weight 0, or too light for floating-point numbers to notice -
+a parent may only be who has a parent already, or cycles without a root would arise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from cpu_engine.kernels.atomics import atomic_add
+from cpu_engine.kernels.sssp_pull import ENDS_AHEAD, ROWS_AHEAD, ask_for_end, ask_for_row
+from cpu_engine.kernels.sssp_values import weight_of
+
+
+@njit(cache=True)
+def tight_source(v, offsets, words, weights, bits, dist, parent, nearer):
+    """An in-neighbour over a tight edge, nearer than v, or if not ``nearer`` as near and with a parent; -1: none."""
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    own = dist[v]
+    for e in range(offsets[v], offsets[v + 1]):
+        word = words[e]
+        weight = weight_of(word, weights, e, bits)
+        if weight > own:
+            break
+        u = np.uint64(word) & mask
+        if dist[u] <= own and dist[u] + weight == own:
+            if nearer and dist[u] < own:
+                return np.int64(u)
+            if not nearer and dist[u] == own and parent[u] >= 0:
+                return np.int64(u)
+    return -1
+
+
+@njit(cache=True)
+def parents_of_stretch(
+    first, last, offsets, words, weights, bits, dist, root, unreached, none, distance, parent
+):  # fmt: skip
+    """One stretch of find_tight_parents_step; return how many got none."""
+    orphans = 0
+    for v in range(first, last):
+        if v + ROWS_AHEAD < last:
+            ask_for_row(v + ROWS_AHEAD, offsets, words)
+            ask_for_end(v + ENDS_AHEAD, offsets, words, bits, dist)
+        own, source = dist[v], -1
+        distance[v] = none if own == unreached else own
+        if v == root:
+            source = v
+        elif own != unreached:
+            source = tight_source(v, offsets, words, weights, bits, dist, parent, True)
+            orphans += source < 0
+        parent[v] = source
+    return orphans
+
+
+@njit(cache=True, parallel=True)
+def find_tight_parents_step(cuts, rows, dist, root, unreached, none, ticket, distance, parent, counts):
+    """distance[v] = dist[v], or ``none`` where that is ``unreached``; parent[v] = a tight source nearer than v, or -1.
+
+    Invariant  dist is final; the root is its own parent. counts[lane] is how many reached vertices got none.
+    Races      a vertex is one lane's.
+    Work       in-edges up to the first fit.
+    """
+    offsets, words, weights, bits = rows
+    for lane in prange(counts.size):
+        orphans = 0
+        stretch = atomic_add(ticket, 0, 1)
+        while stretch < cuts.size - 1:
+            orphans += parents_of_stretch(
+                cuts[stretch], cuts[stretch + 1], offsets, words, weights, bits, dist, root, unreached, none,
+                distance, parent,
+            )  # fmt: skip
+            stretch = atomic_add(ticket, 0, 1)
+        counts[lane] = orphans
+
+
+@njit(cache=True)
+def adopt_orphans_step(in_rows, out_rows, dist, unreached, parent, queue):
+    """Give parents to those that only edges without length lead to, in the order of a breadth-first search.
+
+    Invariant  whoever has a parent is connected to the root by parents; ``queue`` has room for all.
+    Races      none, serial.
+    Work       the vertices, and the edges of those without a parent at first.
+    """
+    in_offsets, in_words, in_weights, _ = in_rows
+    offsets, words, weights, bits = out_rows
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    tail = 0
+    for v in range(dist.size):
+        if parent[v] < 0 and dist[v] != unreached:
+            parent[v] = tight_source(v, in_offsets, in_words, in_weights, bits, dist, parent, False)
+            if parent[v] >= 0:
+                queue[tail] = v
+                tail += 1
+    head = 0
+    while head < tail:
+        u = queue[head]
+        head += 1
+        for e in range(offsets[u], offsets[u + 1]):
+            word = words[e]
+            if dist[u] + weight_of(word, weights, e, bits) != dist[u]:
+                break
+            target = np.uint64(word) & mask
+            if parent[target] < 0 and dist[target] == dist[u]:
+                parent[target] = u
+                queue[tail] = target
+                tail += 1
+
+
+@njit(cache=True)
+def find_overflow_step(rows, dist, unreached):
+    """The first vertex without a distance that an edge leads to from one with a distance, -1 if there is none.
+
+    Invariant  nobody waits, so only a sum too large for the type can have kept it away.   Races  none, serial.
+    Work       every edge once.
+    """
+    offsets, words, _, bits = rows
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    for u in range(dist.size):
+        if dist[u] != unreached:
+            for e in range(offsets[u], offsets[u + 1]):
+                v = np.int64(np.uint64(words[e]) & mask)
+                if dist[v] == unreached:
+                    return v
+    return -1
