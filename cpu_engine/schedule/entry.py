@@ -16,7 +16,6 @@ import os
 import sys
 import types as python_types
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +74,18 @@ class Kernel:
     """
 
     def __init__(
-        self, text: str, names: Mapping[str, Any], like: Mapping[str, Any], operators: Mapping[str, Sequence[Any]]
+        self,
+        text: str,
+        names: Mapping[str, Any],
+        like: Mapping[str, Any],
+        operators: Mapping[str, Sequence[Any]],
+        returns: Mapping[str, Any] | None = None,
     ) -> None:
+        self._returns = returns or {}  # by name: the field that an operator's value goes to, to explain errors with
         self.operators = operators  # by name in ``names``: an example of each argument, to explain errors with
         self._kinds = {name: _kind(name, value) for name, value in like.items()}
         self._slots, self.words = _layout(self._kinds)
-        given = {name: _compiled(one) if name in operators else one for name, one in names.items()}
-        module = _module(text + _entry_text(self._kinds, self._slots, self.words), given)
+        module = _module(text + _entry_text(self._kinds, self._slots, self.words), names, operators)
         self.share = module.share
         self._module = module
         if not without_compiler():
@@ -91,10 +95,10 @@ class Kernel:
         module: Any = self._module
         if not hasattr(module, "COMPILED"):
             try:
-                module.COMPILED = cfunc(types.int64(types.int64, types.int64), cache=module.CACHED)(module.entry)
+                module.COMPILED = _load_entry(module)
             except NumbaError as error:
                 told = {name: (module.__dict__[name], like) for name, like in self.operators.items()}
-                raise explain(error, told) from None
+                raise explain(error, told, self._returns) from None
         self._address, self._direct = module.COMPILED.address, module.COMPILED.ctypes
 
     def bind(self, **arguments: Any) -> Bound:
@@ -112,6 +116,11 @@ class Bound:
         self._arguments: dict[str, Any] = {}
         for name in kernel._kinds:
             self.set(name, arguments[name])
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The arguments, by name."""
+        return self._arguments
 
     def set(self, name: str, value: Any) -> None:
         """Replace an argument."""
@@ -158,16 +167,34 @@ def cache_folder() -> Path:
     return (Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "tandem") / _FOLDER
 
 
-@cache
-def _compile(operator: Any) -> Any:
-    return njit(error_model="numpy")(operator)
+def _load_entry(module: Any) -> Any:
+    """The entry's machine code, from the cache if it is there and can be used."""
+    signature = types.int64(types.int64, types.int64)
+    try:
+        return cfunc(signature, cache=module.CACHED)(module.entry)
+    except NumbaError:
+        raise
+    except Exception:  # of the cache: a module that a helper came from is not there now, a file is damaged
+        if not module.CACHED:
+            raise
+        return cfunc(signature)(module.entry)
 
 
-def _compiled(operator: Any) -> Any:
-    """The operator as numba's; a plain function is compiled with the arithmetic of NumPy."""
-    if without_compiler() or hasattr(operator, "py_func"):
+def _rehomed(operator: Any, module: str) -> Any:
+    """The operator as a function of the generated module, compiled; a plain one with the arithmetic of NumPy.
+
+    Machine code names the module of each function in it, and wants to import that when it is loaded: a user's script
+    must not be run for it, and may not even be importable.
+    """
+    if without_compiler():
         return operator
-    return _compile(operator)
+    function = plain_function(operator)
+    copy = python_types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__module__, copy.__qualname__ = module, function.__qualname__
+    options = getattr(operator, "targetoptions", {"nopython": True, "error_model": "numpy"})
+    return numba.jit(**options)(copy)
 
 
 def _kind(name: str, value: Any) -> tuple[np.dtype, int]:
@@ -211,7 +238,7 @@ def _entry_text(kinds: Mapping[str, tuple[np.dtype, int]], slots: Mapping[str, i
     return "\n".join(lines)
 
 
-def _module(text: str, names: Mapping[str, Any]) -> python_types.ModuleType:
+def _module(text: str, names: Mapping[str, Any], operators: Mapping[str, Any]) -> python_types.ModuleType:
     """The generated module, registered: numba looks its functions' globals up by the module's name."""
     shown = sorted(names.items())
     key = fingerprint(text, Path(__file__).stat().st_mtime_ns, [[name, one] for name, one in shown])
@@ -227,6 +254,7 @@ def _module(text: str, names: Mapping[str, Any]) -> python_types.ModuleType:
         names, np=np, njit=njit, carray=carray, _pointer=_pointer, CACHED=cached, ANY_ORDER=ANY_ORDER
     )
     sys.modules[name] = module
+    module.__dict__.update({one: _rehomed(names[one], name) for one in operators})
     exec(compile(text, str(path), "exec"), module.__dict__)
     return module
 

@@ -56,17 +56,50 @@ def check_count(operator: Any, role: str, expected: Sequence[str]) -> None:
     raise OperatorError(f"operator {operator_name(operator)} {problem}", fix=fix)
 
 
-def explain(error: NumbaError, operators: Mapping[str, tuple[Any, Sequence[Any]]]) -> OperatorError:
-    """What numba could not compile, as a sentence about the operator at fault."""
-    for operator, arguments in operators.values():
+def explain(
+    error: NumbaError, operators: Mapping[str, tuple[Any, Sequence[Any]]], returns: Mapping[str, Any]
+) -> OperatorError:
+    """What numba could not compile, as a sentence about the operator at fault.
+
+    ``returns``: the field that an operator's value goes to, a tuple of them if it returns several.
+    """
+    for name, (operator, arguments) in operators.items():
+        types = tuple(numba.typeof(one) for one in arguments)
         try:
-            operator.get_call_template(tuple(numba.typeof(one) for one in arguments), {})
+            operator.get_call_template(types, {})
+            problem = _misfit(operator, operator.overloads[types].signature.return_type, returns.get(name))
+            if problem is not None:
+                return problem
         except NumbaError as own:
             return _explained(own, operator, arguments)
         except TypeError as own:
             return OperatorError(f"operator {operator_name(operator)}: {own}", fix="correct its arguments")
     names = " or ".join(operator_name(operator) for operator, _ in operators.values())
     return OperatorError(f"operator {names} does not fit this loop: {_essence(str(error))}")
+
+
+def _misfit(operator: Any, returned: Any, wanted: Any) -> OperatorError | None:
+    """What is wrong with what the operator returns, if anything is."""
+    name = operator_name(operator)
+    if wanted is None:
+        return None
+    fields = wanted if isinstance(wanted, tuple) else (wanted,)
+    parts = [*returned] if isinstance(returned, numba.types.BaseTuple) else [returned]  # type: ignore[misc]
+    listed = ", ".join(repr(field.name) for field in fields)
+    if isinstance(returned, numba.types.NoneType):
+        return OperatorError(f"operator {name} returns nothing", fix=f"return the value of {listed} on every path")
+    if len(parts) != len(fields):
+        return OperatorError(
+            f"operator {name} returns {len(parts)} values for {len(fields)} fields", fix=f"return those of {listed}"
+        )
+    for field, one in zip(fields, parts, strict=True):
+        lossy = isinstance(one, numba.types.Float) and field.dtype.kind != "f"
+        if lossy or not isinstance(one, (numba.types.Integer, numba.types.Float, numba.types.Boolean)):
+            return OperatorError(
+                f"operator {name} returns {one} for field {field.name!r}, which holds {field.dtype}",
+                fix=f"declare the field with another dtype, or return numpy.{field.dtype}(...)",
+            )
+    return None
 
 
 def _explained(error: NumbaError, operator: Any, arguments: Sequence[Any]) -> OperatorError:

@@ -300,12 +300,17 @@ def calls_helper(task, values):
     values[task] = helper(values[task])
 
 
+def _code_of(module: str) -> object:
+    operator = getattr(sys.modules[module], "operator", None)
+    return getattr(getattr(operator, "py_func", None), "__code__", None)
+
+
 @compiled_only
 def test_machine_code_is_kept_and_found_again():
     values = np.zeros(4, np.int64)
     do_all(step_on, 4, values)
     modules = [name for name in sys.modules if name.startswith("tandem_operator_")]
-    mine = next(name for name in modules if getattr(sys.modules[name], "operator", None).py_func is step_on)
+    mine = next(name for name in modules if _code_of(name) is step_on.__code__)
     assert sys.modules[mine].CACHED
     del sys.modules[mine]  # as a new process would have it
     do_all(step_on, 4, values)

@@ -1,0 +1,8 @@
+"""Vertex programs: fields and operators that a user writes; the runtime chooses, tracks, synchronises and ends."""
+
+from cpu_engine.programs.field import Field
+from cpu_engine.programs.program import VertexProgram
+from cpu_engine.programs.run import ProgramResult, Runner, run
+from cpu_engine.programs.spread import Step
+
+__all__ = ["Field", "ProgramResult", "Runner", "Step", "VertexProgram", "run"]

@@ -1,0 +1,84 @@
+"""Running a vertex program in one process, and what comes of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from cpu_engine.programs.program import VertexProgram
+from cpu_engine.programs.rows import Rows
+from cpu_engine.programs.spread import Spread, Step
+from cpu_engine.programs.sweep import Sweep
+from cpu_engine.schedule.errors import OperatorError
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """The fields by internal id, and how the program went."""
+
+    values: dict[str, np.ndarray]
+    rounds: int
+    edges: int  # looked at
+    steps: tuple[Step, ...]
+    totals: dict[str, float]
+    seconds: float
+
+    def __getitem__(self, field: str) -> np.ndarray:
+        return self.values[field]
+
+
+class Runner:
+    """A program made ready for one graph: operators compiled, buffers made. Each ``run`` begins anew."""
+
+    def __init__(
+        self,
+        program: VertexProgram,
+        graph: Graph,
+        *,
+        strategy: str | None = None,
+        threads: int | None = None,
+        **parameters: Any,
+    ) -> None:
+        check_strategy(program, strategy)
+        program.check_parameters(parameters)
+        make: Any = Sweep if program.update is not None else Spread
+        given = {name: np.asarray(value)[()] for name, value in parameters.items()}
+        self._engine = make(program, Rows.of_graph(graph), given, strategy=strategy, threads=threads)
+        self._program = program
+
+    def run(self, start: Any = None) -> ProgramResult:
+        """From these vertices (internal ids), or from all."""
+        began = time.perf_counter()
+        engine = self._engine
+        engine.start(None if start is None else np.atleast_1d(np.asarray(start, np.int64)))
+        while not engine.over:
+            engine.step()
+        values = engine.results()
+        steps = tuple(engine.steps)
+        edges = sum(step.edges for step in steps)
+        return ProgramResult(values, engine.round, edges, steps, engine.totals(), time.perf_counter() - began)
+
+
+def run(
+    program: VertexProgram,
+    graph: Graph,
+    *,
+    start: Any = None,
+    strategy: str | None = None,
+    threads: int | None = None,
+    **parameters: Any,
+) -> ProgramResult:
+    """Run ``program`` on ``graph`` from ``start`` (internal ids; all by default), with its parameters."""
+    return Runner(program, graph, strategy=strategy, threads=threads, **parameters).run(start)
+
+
+def check_strategy(program: VertexProgram, strategy: str | None) -> None:
+    """OperatorError unless the program has the operator that the strategy wants."""
+    if strategy not in (None, "push", "pull"):
+        raise OperatorError(f"strategy is {strategy!r}", fix="use push, pull, or None to let the runtime choose")
+    if strategy is not None and getattr(program, strategy) is None:
+        raise OperatorError(f"program {program.name!r} has no {strategy} operator", fix=f"give it one: {strategy}=...")
