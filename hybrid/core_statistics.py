@@ -93,12 +93,12 @@ def measure_search(graph: Graph, engine: Traversal, root: int, limit: int, most_
     )  # fmt: skip
 
 
-def measure_batch(graph: Graph, roots: np.ndarray, limit: int) -> SearchFacts:
+def measure_batch(graph: Graph, roots: np.ndarray, limit: int, most_runs: int = MOST_RUNS) -> SearchFacts:
     """All ``roots`` at once, one bit each (levels only)."""
     from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs
 
     engine = ManyBfs(graph)
-    found, best = _fastest(lambda: engine.run(roots))
+    found, best = _fastest(lambda: engine.run(roots), most_runs)
     passes = -(-roots.size // ROOTS_PER_PASS)
     spread = core_spread(np.ascontiguousarray(found.level[0], np.int32), limit)
     looks = looks_per_vertex(graph.in_offsets, found.edges_looked_at // passes) * passes

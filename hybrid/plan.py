@@ -58,6 +58,26 @@ def make_plan(graph: Graph, config: Config) -> Plan:
     return replace(plan, batch=choose_batch(config, search_count(config, graph.n))) if config.ranks == 1 else plan
 
 
+def plan_library(graph: Graph, config: Config, algorithm: str) -> Plan:
+    """Core and mode for an algorithm of the library; mode auto is predicted for sweeps over all edges only."""
+    if config.npu.mode != "auto":
+        return _plan_by_rule(graph, config, config.npu.mode, "as configured")
+    if algorithm != "pagerank":
+        return _plan_off(graph, f"auto: nothing is predicted for {algorithm}; npu.mode: share or race tries it")
+    here = surroundings(config)
+    if here.device is None or here.rates is None:
+        return _plan_off(graph, f"auto: {NOT_CALIBRATED}")
+    chosen, rule = choose_core_size(graph.degree(), config.core)
+    statistics = core_statistics(graph, chosen)
+    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
+    table = predict(statistics, here.device, here.rates, here.around, sizes, algorithm)
+    if table.mode == "off":
+        return _plan_off(graph, f"auto: {table.reason}", table.as_dict())
+    split = CoreSplit(graph, table.k)
+    threshold, inside = int(statistics.degree[table.k - 1]), int(statistics.inside[table.k])
+    return Plan(split, inside, threshold, rule, table.mode, f"auto: {table.reason}", table.as_dict())
+
+
 def choose_batch(config: Config, searches: int) -> int:
     """How many sources are traversed at once; auto: as many as the bit-parallel engine takes in one pass."""
     wanted = ROOTS_PER_PASS if config.npu.batch == "auto" else int(config.npu.batch)
@@ -103,8 +123,8 @@ def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, A
     here = surroundings(config)
     if here.device is None:
         return None
-    k = plan.core_size
-    statistics = core_statistics(graph, k, typical_search(graph, config, k))
+    k, batch = plan.core_size, choose_batch(config, search_count(config, graph.n))
+    statistics = core_statistics(graph, k, typical_search(graph, config, k, batch))
     table = predict(statistics, here.device, here.rates, here.around, [k])
     return _tell(table.with_choice(plan.mode, table.candidates[0], plan.mode_reason), config, statistics)
 
@@ -116,18 +136,22 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
     degree = graph.degree() if config.core.threshold is not None else np.empty(graph.n, np.int8)
     chosen, rule = choose_core_size(degree, config.core)
     statistics = core_statistics(graph, chosen)
-    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
-    ruled_out = "" if here.rates is None else rule_out(statistics, here.device, here.rates, here.around, sizes)
+    batch = choose_batch(config, search_count(config, statistics.n))
+    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device, batch)
+    ruled_out = ""
+    if here.rates is not None and batch == 1:  # what a batch looks at is only known once one was searched
+        ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes)
     told = {"device": here.device.name, "kind": here.device.kind, "mode": "off"}
     if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
         reason = ruled_out or "the core is empty"
         return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    searches = search_count(config, statistics.n)
+    searches = -(-search_count(config, statistics.n) // batch)  # a batch is one
     runs = measuring_runs(searches)
     if runs < FEWEST_RUNS:
-        reason = f"a device may pay, but to measure a search first would cost too much of {searches} searches"
+        what = "searches" if batch == 1 else f"batches of {batch}"
+        reason = f"a device may pay, but to measure one first would cost too much of {searches} {what}"
         return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    statistics = replace(statistics, search=typical_search(graph, config, chosen, most_runs=runs))
+    statistics = replace(statistics, search=typical_search(graph, config, chosen, batch, runs))
     found = predict(statistics, here.device, here.rates, here.around, sizes)
     if found.mode != "off" and config.npu.worker == "launch" and not here.simulated:
         whole_s = searches * found.cpu_only_s
@@ -149,8 +173,11 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
 
 
 def _tell(found: Prediction, config: Config, statistics: CoreStatistics) -> dict[str, Any]:
-    """A prediction for the record: of one search, and of all that the job makes."""
-    return {**found.as_dict(), "searches": search_count(config, statistics.n)}
+    """A prediction for the record: of one search - of a batch, its part - and how many the job makes."""
+    told = found.as_dict()
+    for name in ("cpu_only_s", "hybrid_s"):
+        told[name] = None if told[name] is None else told[name] / found.batch
+    return {**told, "searches": search_count(config, statistics.n)}
 
 
 def largest_core(core: CoreConfig) -> int:

@@ -6,6 +6,7 @@ Pure: statistics, a device model and CPU rates go in, a table comes out; no cloc
     merge(k)  what taking over the core's values costs the CPU, however fast the device is
     share     CPU-only - saved(k) + round(k) + merge(k); a search has nothing else to do while its core is out
               (a sweep over all edges has: there it is the longer of both)
+    index     CPU-only - saved(k) + what closing by the core's index takes the CPU + merge(k); a search only
     race      CPU-only + the CPU's part of the exchange + merge(k) - saved(k) + round(k), but no gain below zero:
               both begin with the core's edges at the same moment, and the rest of them is saved if the answer is first
 
@@ -34,7 +35,10 @@ OWN_PART = 0.5  # of an exchange: the CPU writes values and reads the answer, th
 HANDLE_S = 0.2e-3  # per search: rounds handed over and taken in
 PARENT_S = 0.75e-9  # per vertex of the graph: parents are looked for again after a merge
 MERGE_S = 70e-9  # per core vertex: compared and merged at every level
-BATCH_MERGE_S = 2e-9  # per value of a batch or sweep: one pass over memory (assumed)
+BATCH_MERGE_S = 2.8e-9  # per value of a batch or sweep: read out, copied, merged (64 searches, scale 18, the oracle)
+BATCH_SAVES = 0.3  # of the time that a batch's edges inside would take by number: pulls leave them early (as above)
+INDEX_S = 3e-9  # per value: closed by the core's index on the CPU (13 us for 4,096 values)
+INDEX_DIAMETER = 2  # hubs: all pairs within 2 up to k = 8,192
 SMALLEST_CORE = 64
 SWEEPS = 20  # of an iteration over all edges, such as PageRank
 ALGORITHMS = ("bfs", "pagerank")
@@ -63,6 +67,8 @@ class Candidate:
     merge_s: float
     race_s: float
     share_s: float
+    index_s: float | None = None  # share with the core's index instead of rounds; None where there is no such thing
+    index_made_s: float | None = None  # what making the index takes the device, once per core
 
     @property
     def hybrid_s(self) -> float:
@@ -124,6 +130,7 @@ class _Work:
     edges_per_s: float  # at least; infinite where that is not known
     merge_s: tuple[float, float, float]  # in any case, per vertex of the graph, per vertex of the core and sweep
     basis: str
+    saves: float = 1.0  # what leaving out an edge saves, of what it takes in the mean
 
 
 def candidate_sizes(
@@ -212,7 +219,8 @@ def _search_work(search: SearchFacts, rates: CpuRates | None) -> _Work:
     rate = float("inf") if rates is None or search.batch > 1 else _slowest(rates)
     merge_s = (HANDLE_S, PARENT_S, MERGE_S) if search.batch == 1 else (HANDLE_S, 0.0, BATCH_MERGE_S * search.batch)
     basis = f"measured: {what} on the CPU alone"
-    return _Work(search.seconds, search.edges, search.looks, ROUNDS, False, rate, merge_s, basis)
+    saves = 1.0 if search.batch == 1 else BATCH_SAVES
+    return _Work(search.seconds, search.edges, search.looks, ROUNDS, False, rate, merge_s, basis, saves)
 
 
 def _sweep_work(statistics: CoreStatistics, rates: CpuRates) -> _Work:
@@ -230,7 +238,7 @@ def _candidate(
 ) -> Candidate:
     inside, sweeps = int(statistics.inside[k]), work.sweeps
     looked = (sweeps if work.overlaps else 1) * statistics.looked_at(k, work.looks)
-    saved_s = work.seconds * min(1.0, looked / work.edges) if work.edges else 0.0
+    saved_s = work.saves * work.seconds * min(1.0, looked / work.edges) if work.edges else 0.0
     if work.edges_per_s < float("inf"):  # a search disturbed by others took longer; its edges did not
         saved_s = min(saved_s, looked / work.edges_per_s)
     rest_s = work.seconds - saved_s
@@ -248,6 +256,8 @@ def _candidate(
         k, int(statistics.degree[k - 1]), inside, statistics.density(k), part, saved_s, round_s, merge_s,
         race_s + around.taken_cpu * min(compute_s, work.seconds),
         share_s + around.taken_cpu * min(compute_s, rest_s),
+        None if work.overlaps else rest_s + INDEX_S * k * batch + merge_s,
+        None if work.overlaps else device.index_s(k, INDEX_DIAMETER),
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def typical_search(graph: Graph, config: Config, limit: int, batch: int = 1, mos
     """Measure a search on the CPU alone, by the configured engine; of a batch all roots at once."""
     if batch > 1:
         reaching = _reaching(graph)
-        return measure_batch(graph, np.random.default_rng(_SEED).permutation(reaching)[:batch], limit)
+        return measure_batch(graph, np.random.default_rng(_SEED).permutation(reaching)[:batch], limit, most_runs)
     engine = make_engine(config.engine, CoreSplit(graph), config.bfs.strategy)
     return measure_search(graph, engine, typical_root(graph), limit, most_runs)
 

@@ -135,6 +135,8 @@ def render(prediction: Prediction, statistics: CoreStatistics, config: Config) -
             seconds(one.race_s),
             seconds(one.share_s),
             f"{prediction.cpu_only_s / one.hybrid_s:.2f}x" if one.hybrid_s > 0 else "",
+            "" if one.index_s is None else seconds(one.index_s),
+            "" if one.index_made_s is None else seconds(one.index_made_s),
         ]
         for one in prediction.candidates
     ]
@@ -143,22 +145,32 @@ def render(prediction: Prediction, statistics: CoreStatistics, config: Config) -
         table(_HEADINGS, rows),
         f"choice: {prediction.mode}; {prediction.reason}",
     ]
-    if prediction.mode != "off" and prediction.batch == 1 and prediction.algorithm == "bfs":
+    if prediction.mode != "off" and prediction.algorithm == "bfs":
         room = ""
         if prediction.k > largest_core(config.core):
             room = f" --set core.max_bytes={CELL_BYTES * prediction.k * prediction.k}"
-        lines.append(f"to run it: --set npu.mode={prediction.mode} --set core.size={prediction.k}{room}")
+        at_once = f" --set npu.batch={prediction.batch}" if prediction.batch > 1 else ""
+        lines.append(f"to run it: --set npu.mode={prediction.mode} --set core.size={prediction.k}{room}{at_once}")
+    indexed = [one for one in prediction.candidates if one.index_s is not None and one.index_s < one.hybrid_s]
+    if indexed:
+        best = min(indexed, key=lambda one: one.index_s or 0.0)
+        gain = prediction.cpu_only_s / best.index_s if best.index_s else 1.0
+        lines.append(
+            f"with the core's index (npu.index) instead of rounds: {seconds(best.index_s or 0.0)} at k = "
+            f"{count(best.k)}, {gain:.2f}x"
+        )
     return "\n".join(lines)
 
 
 _HEADINGS = (
     "core", "degree from", "edges inside", "of all", "density",
-    "CPU on them", "round", "merge", "race", "share", "gain",
+    "CPU on them", "round", "merge", "race", "share", "gain", "by index", "index made",
 )  # fmt: skip
 _LEGEND = """CPU on them: what of the CPU-only time goes into edges inside the core, the most that can be saved.
 round: from values out to closed values back. merge: what the CPU needs to take them over.
 race: the CPU does everything, and merges an answer that is in time.
 share: the edges inside are the device's, the others the CPU's. gain: CPU-only against the better of the two.
+by index: share with the distances inside the core, made once (index made) by the device, instead of rounds.
 Mode auto wants a gain of more than 10 % of the CPU-only time, and of 200 us (docs/planner.md)."""
 
 

@@ -20,6 +20,7 @@ from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from hybrid import plan as plan_module
+from hybrid import planner
 from hybrid.calibration import CpuRates
 from hybrid.cli import main
 from hybrid.config import load_config
@@ -510,3 +511,32 @@ def test_regret_is_measured() -> None:
 @pytest.mark.parametrize(("auto_s", "within"), [(1.0519, True), (1.0521, False), (0.5, True)])
 def test_the_bar(auto_s: float, within: bool) -> None:
     assert regret.within_bar(auto_s, 1.0) is within
+
+
+# ----------------------------------------------------------------------------------------------- batches and index
+
+
+def test_a_batch_saves_less_than_its_edges_and_may_use_an_index() -> None:
+    one = predict(statistics(), device(compute_s=0.0), None, AROUND, [500]).candidates[0]
+    many = predict(statistics(batch=64), device(compute_s=0.0), None, AROUND, [500]).candidates[0]
+    assert many.saved_s == pytest.approx(planner.BATCH_SAVES * one.saved_s)
+    assert one.index_s is not None
+    assert many.index_s is not None
+    assert one.index_s == pytest.approx(1.0 - one.saved_s + planner.INDEX_S * 500 + one.merge_s)
+    assert many.index_s == pytest.approx(1.0 - many.saved_s + planner.INDEX_S * 500 * 64 + many.merge_s)
+    assert one.index_made_s == device(compute_s=0.0).index_s(500, 2)
+
+
+def test_plan_shows_batches_and_index(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--scale", "8", "--device", "910b2", "--batch", "64"]) == 0
+    told = capsys.readouterr().out
+    assert "by index" in told
+    assert "64 at once" in told
+
+
+def test_the_batch_of_a_job() -> None:
+    wanted = {"1": 1, "8": 8, "auto": 20}
+    for word, batch in wanted.items():
+        config = load_config(None, ["source=random:20", f"npu.batch={word}"])
+        assert plan_module.choose_batch(config, 20) == batch
+    assert plan_module.choose_batch(load_config(None, ["npu.batch=auto"]), 1000) == 64
