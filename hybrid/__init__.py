@@ -1,3 +1,74 @@
-"""The coordinator: plans the split, runs the job, merges, certifies, reports. Owns the command line."""
+"""Tandem: exact graph algorithms on the CPU, and the dense core of hubs on an NPU.
+
+``import hybrid`` is the Python interface (docs/python-api.md); what computes is loaded when it is first asked for. The
+same package is the coordinator: it plans the split, runs the job, merges, certifies, reports, owns the command line.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hybrid.api.algorithms import (
+        betweenness,
+        bfs,
+        closeness,
+        clustering,
+        components,
+        k_core,
+        label_propagation,
+        louvain,
+        pagerank,
+        personalised_pagerank,
+        sssp,
+        strong_components,
+        triangles,
+    )
+    from hybrid.api.graph import Graph
+    from hybrid.api.opening import from_edges, generate, load
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "hybrid.api.graph": ("Graph",),
+    "hybrid.api.opening": ("load", "generate", "from_edges"),
+    "hybrid.api.algorithms": (
+        "bfs", "sssp", "components", "strong_components", "pagerank", "personalised_pagerank", "label_propagation",
+        "louvain", "k_core", "triangles", "clustering", "closeness", "betweenness",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Graph",
+    "__version__",
+    "betweenness",
+    "bfs",
+    "closeness",
+    "clustering",
+    "components",
+    "from_edges",
+    "generate",
+    "k_core",
+    "label_propagation",
+    "load",
+    "louvain",
+    "pagerank",
+    "personalised_pagerank",
+    "sssp",
+    "strong_components",
+    "triangles",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for, once (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

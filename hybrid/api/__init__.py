@@ -1,0 +1,1 @@
+"""The Python interface behind ``import hybrid``: graphs from anything, algorithms, checked results."""
