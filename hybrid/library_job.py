@@ -1,6 +1,7 @@
 """The job of every algorithm but BFS, on one rank: open the graph, run, check, write.
 
-Invariant: no number leaves this module without its check. The NPU takes no part yet; the summary says so.
+Invariant: no number leaves this module without its check. Where the algorithm can share its dense core with a worker
+(hybrid/library_npu.py), a result that fails its check is computed again by the CPU alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hybrid.library import algorithm_named
 from hybrid.library.algorithm import Algorithm, Arrays, Found, Task
 from hybrid.library.distribution import describe_spread
 from hybrid.library.proof import restore
+from hybrid.library_npu import LibraryNpu
 from hybrid.opening import Opened, open_graph
 from hybrid.record import describe_graph, tell_opened, write_account, write_arrays
 from hybrid.result import ResultFolder
@@ -31,6 +33,7 @@ from hybrid.warmup import say_if_slow, star_with_tail
 
 _log = logging.getLogger(__name__)
 _SAMPLE_VERTICES = 40
+_NOT_ON_RANKS = "off (on several ranks the library runs without a worker)"
 _DENSE_VERTICES = 320  # some algorithms do with one thread below 65,536 edges
 
 
@@ -62,33 +65,48 @@ class LibraryRun:
 def run_library_job(config: Config, folder: ResultFolder) -> dict[str, Any]:
     """Run the configured algorithm to its checked result; the summary."""
     algorithm, trace = algorithm_named(config.algorithm), Trace()
-    with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
-        opened = open_graph(config.graph, trace)
-    tell_opened(opened)
-    _log.info("npu: %s", _why_off(config))
-    graph = opened.graph
-    if algorithm.weighted and graph.weight is None:
-        note("the graph has no weights: every edge counts as 1")
-    with trace.span("coordinator", "compile"):
-        warm_up_algorithm(algorithm, config, graph)
-    sources: list[Source | None] = [None]
-    if algorithm.sourced:
-        sources = list(resolve_sources(graph, config))
-    runs = []
-    with progress(config.algorithm, "source") as bar:
-        for done, source in enumerate(sources):
-            bar(done, len(sources))
-            trace.source = None if source is None else source.user_id
-            task = Task(graph, config, source)
-            algorithm.prepare(task)
-            runs.append(run_once(algorithm, task, trace))
-    trace.source = None
+    npu = LibraryNpu(algorithm, config, folder, trace)
+    try:
+        npu.start()
+        with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
+            opened = open_graph(config.graph, trace)
+        tell_opened(opened)
+        graph = opened.graph
+        if algorithm.weighted and graph.weight is None:
+            note("the graph has no weights: every edge counts as 1")
+        with trace.span("coordinator", "compile"):
+            warm_up_algorithm(algorithm, config, graph)
+        with trace.span("coordinator", "plan"):
+            npu.plan(Task(graph, config))
+        _log.info("npu: %s", npu.describe()["outcome"])
+        sources: list[Source | None] = [None]
+        if algorithm.sourced:
+            sources = list(resolve_sources(graph, config))
+        tasks = [Task(graph, config, source) for source in sources]
+        runs = _run_all(algorithm, tasks, trace, npu)
+        verdict = npu.compare(tasks)
+    finally:
+        npu.close()
     with trace.span("coordinator", "write"):
         write_arrays(folder, config, algorithm, graph, [(run.label, run.arrays) for run in runs])
         summary = summarise_runs(algorithm, config, opened, runs, trace)
-    summary["seconds"] |= {"write": trace.spent("write"), "total": trace.now()}
+    summary |= {"npu": npu.describe(), "verdict": None if verdict is None else verdict.as_dict()}
+    summary["seconds"] |= {name: trace.spent(name) for name in ("plan", "compare", "write")}
+    summary["seconds"]["total"] = trace.now()
     write_account(folder, config, trace, summary)
     return summary
+
+
+def _run_all(algorithm: Algorithm, tasks: list[Task], trace: Trace, npu: LibraryNpu) -> list[LibraryRun]:
+    runs = []
+    with progress(algorithm.name, "source") as bar:
+        for done, task in enumerate(tasks):
+            bar(done, len(tasks))
+            trace.source = None if task.source is None else task.source.user_id
+            algorithm.prepare(task)
+            runs.append(run_once(algorithm, task, trace, npu))
+    trace.source = None
+    return runs
 
 
 def warm_up_algorithm(algorithm: Algorithm, config: Config, like: Graph) -> None:
@@ -119,9 +137,18 @@ def dense_sample(*, directed: bool, weight_kind: np.dtype | None = None) -> Grap
     return Graph(n, targets.size, directed, offsets, targets, offsets, targets, weight, ids, everybody, everybody)
 
 
-def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> LibraryRun:
-    """Run, check, restore; NotCertified if the check fails."""
+def run_once(algorithm: Algorithm, task: Task, trace: Trace, npu: LibraryNpu | None = None) -> LibraryRun:
+    """Run, beside the worker if there is one, check, restore; NotCertified if the CPU's own result fails its check."""
     t0 = trace.now()
+    if npu is not None:
+        with trace.span("cpu", "run") as learned:
+            found = npu.run(task)
+            learned.update({} if found is None else found.counters)
+        if found is not None:
+            try:
+                return conclude_run(algorithm, task, found, trace.now() - t0, trace)
+            except NotCertified as error:
+                npu.reject(str(error))
     with trace.span("cpu", "run") as learned:
         found = algorithm.run(task)
         learned.update(found.counters)
@@ -141,12 +168,6 @@ def conclude_run(algorithm: Algorithm, task: Task, found: Found, seconds: float,
         )
     arrays = restore(algorithm, task, found)
     return LibraryRun(task.source, arrays, algorithm.facts(task, arrays), found.counters, seconds, t2 - t1)
-
-
-def _why_off(config: Config) -> str:
-    if config.npu.mode == "off":
-        return "off (as configured)"
-    return f"off ({config.algorithm} runs on the CPU alone; only bfs shares its core with a worker)"
 
 
 def summarise_runs(
@@ -177,7 +198,7 @@ def summarise_runs(
             "run": sum(run.seconds_run for run in runs),
             "certify": sum(run.seconds_check for run in runs),
         },
-        "npu": {"mode": "off", "device": "none", "configured": config.npu.mode, "outcome": _why_off(config)},
+        "npu": {"mode": "off", "device": "none", "configured": config.npu.mode, "outcome": _NOT_ON_RANKS},
         "runs": [run.as_dict() for run in runs],
         "verdict": None,
     }

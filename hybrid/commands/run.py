@@ -124,7 +124,7 @@ def library_account(summary: dict[str, Any], folder: Path) -> str:
     ]
     lines = [
         _graph_line(summary),
-        f"npu      {summary['npu']['outcome']}",
+        _library_npu_line(summary["npu"]),
         *([] if "ranks" not in summary else [_ranks_line(summary["ranks"])]),
         *([f"options  {options}"] if options else []),
         "",
@@ -135,7 +135,17 @@ def library_account(summary: dict[str, Any], folder: Path) -> str:
         f"found    {summary['headline']}",
         f"time     {seconds(spent['run'])}; checked in {seconds(spent['certify'])}",
     ]
+    if summary["verdict"]:
+        lines.append(f"verdict  {summary['verdict']['text']}")
     return "\n".join([*lines, *_last_lines(summary, folder)])
+
+
+def _library_npu_line(npu: dict[str, Any]) -> str:
+    core = npu.get("core")
+    if core is None:
+        return f"npu      {npu['outcome']}"
+    held = f"{count(core['size'])} core vertices, {count(core['edges'])} edges, density {core['density']:.1%}"
+    return f"npu      mode {npu['mode']}, device {npu['device']}; {held}; {npu['outcome']}"
 
 
 def _graph_line(summary: dict[str, Any]) -> str:

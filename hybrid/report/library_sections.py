@@ -38,11 +38,13 @@ def draw_result(facts: Facts) -> Markup:
     state = ("Certified" if whole_proof else "Checked") if facts.certified else "NOT certified"
     how = HOW.get(str(summary.get("check")), "What was checked is told below.")
     said = how if facts.certified else "Do not use these values: the check does not hold. Fix: see log.txt."
+    verdict = summary.get("verdict")
     words = el(
         "div",
         el("h1", sign(facts.certified), state),
         el("p", said),
         el("p", _sentence(str(summary.get("headline") or "")), class_="say"),
+        el("p", _sentence(verdict["text"]), class_="say") if verdict else EMPTY,
         el("p", f"NPU: {facts.outcome}.", class_="muted") if facts.outcome else EMPTY,
     )
     return el("section", words, class_="verdict alone" if facts.certified else "verdict alone failed", id="verdict")

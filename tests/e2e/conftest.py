@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,3 +120,20 @@ def answer(round_dir: Path, text: str) -> None:
 
 def lines_of(values: dict[int, int]) -> str:
     return "".join(f"{vertex} {value}\n" for vertex, value in sorted(values.items()))
+
+
+@pytest.fixture(scope="module")
+def exchange_directory(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Iterator[Path]:
+    """A real worker, started by hand as a user would, that serves all jobs of this module."""
+    folder = tmp_path_factory.mktemp("exchange")
+    log = (folder.parent / "worker.log").open("w")
+    command = [sys.executable, "run.py", "worker", "--exchange", str(folder), "--device", "cpu"]
+    worker = subprocess.Popen(command, cwd=project_root, stdout=log, stderr=log)
+    yield folder
+    (folder / "stop.flag").touch()
+    try:
+        assert worker.wait(30) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+        log.close()

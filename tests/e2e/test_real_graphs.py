@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,23 +22,6 @@ GRAPHS = {
     "roads-rome/roads-rome.wel.gz": False,
 }
 SOURCES = 3
-
-
-@pytest.fixture(scope="module")
-def exchange_directory(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Iterator[Path]:
-    """A real worker, started by hand as a user would, that serves all jobs of this module."""
-    folder = tmp_path_factory.mktemp("exchange")
-    log = (folder.parent / "worker.log").open("w")
-    command = [sys.executable, "run.py", "worker", "--exchange", str(folder), "--device", "cpu"]
-    worker = subprocess.Popen(command, cwd=project_root, stdout=log, stderr=log)
-    yield folder
-    (folder / "stop.flag").touch()
-    try:
-        assert worker.wait(30) == 0
-    finally:
-        worker.kill()
-        worker.wait()
-        log.close()
 
 
 def reference_levels(path: Path, directed: bool, sources: list[int]) -> tuple[np.ndarray, np.ndarray]:
