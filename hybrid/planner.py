@@ -36,7 +36,7 @@ HANDLE_S = 0.2e-3  # per search: rounds handed over and taken in
 PARENT_S = 0.75e-9  # per vertex of the graph: parents are looked for again after a merge
 MERGE_S = 70e-9  # per core vertex: compared and merged at every level
 BATCH_MERGE_S = 2.8e-9  # per value of a batch or sweep: read out, copied, merged (64 searches, scale 18, the oracle)
-BATCH_SAVES = 0.3  # of the time that a batch's edges inside would take by number: pulls leave them early (as above)
+BATCH_SAVES = 0.3  # of the time that a batch's edges inside take by number: a rough fit to the same few runs
 INDEX_S = 3e-9  # per value: closed by the core's index on the CPU (13 us for 4,096 values)
 INDEX_DIAMETER = 2  # hubs: all pairs within 2 up to k = 8,192
 SMALLEST_CORE = 64

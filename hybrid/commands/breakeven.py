@@ -113,7 +113,7 @@ def account(points: list[Point]) -> str:
         low, high = one.spread
         rows.append([
             one.case.algorithm, count(one.case.k), count(one.case.batch), f"{one.inside:.1%}", one.case.device.name,
-            seconds(one.cpu_best_s), seconds(min(one.hybrid)), f"{one.gain:.2f}x", f"{low:.2f}-{high:.2f}",
+            seconds(min(one.cpu_only)), seconds(min(one.hybrid)), f"{one.gain:.2f}x", f"{low:.2f}-{high:.2f}",
             "yes" if one.pays else "no",
         ])  # fmt: skip
     heads = ["algorithm", "core", "at once", "inside", "simulated device", "CPU-only", "hybrid", "gain", "of repeats",
