@@ -2,7 +2,18 @@
 
 from cpu_engine.programs.field import Field
 from cpu_engine.programs.program import VertexProgram
+from cpu_engine.programs.ranks import PartResult, ProgramOnRanks, run_on_parts
 from cpu_engine.programs.run import ProgramResult, Runner, run
 from cpu_engine.programs.spread import Step
 
-__all__ = ["Field", "ProgramResult", "Runner", "Step", "VertexProgram", "run"]
+__all__ = [
+    "Field",
+    "PartResult",
+    "ProgramOnRanks",
+    "ProgramResult",
+    "Runner",
+    "Step",
+    "VertexProgram",
+    "run",
+    "run_on_parts",
+]

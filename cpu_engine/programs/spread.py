@@ -196,6 +196,11 @@ class Spread:
             return True
         return self._count == 0 and not self._sizes[:, 1].any()
 
+    @property
+    def in_bucket(self) -> bool:
+        """Whether vertices of the least priority, or all that there are, are left."""
+        return self._count > 0
+
     def activate(self, vertices: np.ndarray) -> None:
         """The values of these were changed from outside."""
         self._none_better = None
