@@ -4,8 +4,8 @@ A driver that takes the operator as an argument would be compiled again in every
 the type of a function, which is new each time. So the share is a module of its own, generated, in which the operator
 is a global; its file is named by the fingerprint of all that went into it (fingerprint.py), and numba's cache lies
 beside it. Arrays reach it as addresses and sizes in one array of words. Hence whatever the operator, what launches the
-threads is one kernel with one signature, compiled once for all; only the share is compiled, without ``parallel``, which
-costs a quarter of the time; and in the next process nothing is.
+threads is one kernel with one signature, compiled once for all; and in the next process nothing is compiled
+(docs/loops.md has the times).
 
 Invariant: no exception leaves a share (a thread that is not Python's cannot raise): it becomes a status.
 """
