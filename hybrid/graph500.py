@@ -1,7 +1,8 @@
-"""The Graph500 benchmark's kernels 1 and 2: generate, construct, search from 64 keys, validate, and only then figures.
+"""The Graph500 benchmark's kernels 1 to 3: generate, construct, search from 64 keys, validate, and only then figures.
 
-Invariant: a statistic exists only when every search of the run has passed the benchmark's validation, which is made
-from the input edge list, and the engine-independent certificate, which is made from the graph.
+Kernel 2 is a breadth-first search, kernel 3 the shortest paths over real weights. Invariant: a statistic exists only
+when every search of the run has passed the benchmark's validation, which is made from the input edge list
+(graph500_rules), and the engine-independent certificate, which is made from the graph.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numba
@@ -17,19 +18,24 @@ import numpy as np
 
 from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs, warm_up_many
 from cpu_engine.algorithms.certificate import certify
+from cpu_engine.algorithms.check_sssp import check_sssp
+from cpu_engine.algorithms.sssp import SsspEngine
 from cpu_engine.algorithms.traversal import CoreSplit, Traversal
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.memory import require_bytes
-from cpu_engine.kernels.tree_rules import check_edges_step, descend_step
-from hybrid.errors import ConfigError, NotCertified
+from cpu_engine.kernels.restore import restore_values_step
+from hybrid.errors import ConfigError
+from hybrid.graph500_rules import check_paths, check_tree, refusal
 from hybrid.terminal import progress
 from hybrid.traverse import traverse_alone
 from hybrid.warmup import make_engine, say_if_slow, warm_up
 
 EDGE_FACTOR, SEED, SEARCH_KEYS = 16, 2, 64  # the benchmark's own
+KERNELS = ("bfs", "sssp")  # 2 and 3
+_WEIGHT_STREAM = 3  # of random numbers: others than those that the keys are drawn with
 _WARM_SCALE = 14
 _COLUMN = 32  # where the values begin in the official output
 
@@ -44,6 +50,7 @@ class Plan:
     keys: int = SEARCH_KEYS
     engine: str = "level"
     batch: bool = False
+    kernel: str = "bfs"
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Search(Checked):
-    """A search with its own clock: all of it, and the part without writing parents in the input's vertex numbers."""
+    """A search with its own clock: all of it, and the part without writing results in the input's vertex numbers."""
 
     seconds: float
     internal_seconds: float
@@ -137,25 +144,35 @@ def teps_summary(seconds: Sequence[float], edges: Sequence[int]) -> dict[str, fl
 
 
 def run_benchmark(plan: Plan) -> Outcome:
-    """Kernel 1, the search keys, kernel 2 for each (or all at once), validation. NotCertified if that fails."""
+    """Kernel 1, the search keys, kernel 2 or 3 for each (or 2 for all), validation. NotCertified if that fails."""
     with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
         _warm_up(plan)
     begun = time.perf_counter()
     with say_if_slow("generating the edges"):
-        edges = kronecker(plan.scale, plan.edge_factor, plan.seed)
+        edges = generate(plan, plan.scale)
     generated = time.perf_counter()
     with progress("constructing", "step") as bar:
         graph = build_graph(edges, directed=False, progress=bar)
-    engine = ManyBfs(graph) if plan.batch else make_engine(plan.engine, CoreSplit(graph))
+    engine = _engine_for(plan, graph)
     built = time.perf_counter()
     isolated = int(graph.user_ids.size) - graph.n
     outcome = Outcome(plan, generated - begun, built - generated, graph.user_ids.size, isolated, edges.src.size)
     keys = draw_keys(graph, plan.keys, plan.seed)
     if isinstance(engine, ManyBfs):
         outcome.batch = search_at_once(graph, edges, engine, keys)
+    elif isinstance(engine, SsspEngine):
+        outcome.searches = measure_paths(graph, edges, engine, keys)
     else:
         outcome.searches = search_each(graph, edges, engine, keys)
     return outcome
+
+
+def generate(plan: Plan, scale: int) -> EdgeList:
+    """The input: edges in the order of the generator, for kernel 3 each with a weight in [0, 1) of its own."""
+    edges = kronecker(scale, plan.edge_factor, plan.seed)
+    if plan.kernel != "sssp":
+        return edges
+    return replace(edges, weight=np.random.default_rng((plan.seed, _WEIGHT_STREAM)).random(edges.src.size))
 
 
 def draw_keys(graph: Graph, count: int, seed: int) -> np.ndarray:
@@ -182,6 +199,25 @@ def search_each(graph: Graph, edges: EdgeList, engine: Traversal, keys: np.ndarr
     return searches
 
 
+def measure_paths(graph: Graph, edges: EdgeList, engine: SsspEngine, keys: np.ndarray) -> list[Search]:
+    """Kernel 3: the shortest paths from one key after the other, each with its own clock."""
+    engine.run(int(keys[0]))  # untimed, as in kernel 2
+    searches = []
+    with progress("measuring paths", "key") as bar:
+        for done, root in enumerate(keys.tolist(), start=1):
+            begun = time.perf_counter()
+            found = engine.run(root)
+            searched = time.perf_counter()
+            parent = graph.to_user_parents(found.parent)
+            distance = np.empty(graph.user_ids.size, np.float64)
+            restore_values_step(graph.internal_of_position, found.distance, np.inf, distance)
+            ended = time.perf_counter()
+            checked = validate_paths(graph, edges, root, (found.distance, found.parent), distance, parent)
+            searches.append(Search(**vars(checked), seconds=ended - begun, internal_seconds=searched - begun))
+            bar(done, keys.size)
+    return searches
+
+
 def search_at_once(graph: Graph, edges: EdgeList, engine: ManyBfs, keys: np.ndarray) -> Batch:
     """All searches in one go. The benchmark's rules do not allow that: its time is one time, and called a batch's."""
     require_bytes(
@@ -196,7 +232,7 @@ def search_at_once(graph: Graph, edges: EdgeList, engine: ManyBfs, keys: np.ndar
     found = engine.run(keys, parents=True)
     whole_s = time.perf_counter() - begun
     if not np.array_equal(kept, found.level):
-        raise _refusal("all keys", "two runs of the same searches gave different levels")
+        raise refusal("all keys", "two runs of the same searches gave different levels")
     searches: list[Checked] = []
     with progress("validating", "key") as bar:
         for i, root in enumerate(keys.tolist()):
@@ -216,65 +252,31 @@ def validate(
     depth, inside = check_tree(edges, user_parent, key)
     certificate = certify(graph, level, parent, root)
     if not certificate.holds:
-        raise _refusal(key, certificate.explain())
+        raise refusal(key, certificate.explain())
     if not np.array_equal(depth, graph.to_user_levels(level)):
-        raise _refusal(key, "the levels are not the depths in the tree")
+        raise refusal(key, "the levels are not the depths in the tree")
     reached = int(np.count_nonzero(depth >= 0))
     return Checked(key, inside, reached, int(depth.max()), time.perf_counter() - begun)
 
 
-def check_tree(edges: EdgeList, parent: np.ndarray, key: int) -> tuple[np.ndarray, int]:
-    """Graph500's five rules, on the input list; returns each vertex's depth, and how many edges the component has."""
-    n, threads = parent.size, numba.get_num_threads()
-    if not -1 <= int(parent.min()) <= int(parent.max()) < n:
-        raise _refusal(key, "a parent is not a vertex")
-    if parent[key] != key:
-        raise _refusal(key, f"the parent of the search key is {parent[key]}, not itself")
-    parent = parent.astype(np.int32)
-    depth = np.full(n, -1, np.int32)
-    depth[key] = 0
-    found = np.ones(threads, np.int64)
-    last = 0
-    while found.any():
-        descend_step(parent, depth, last, found)
-        last += 1
-    lost = np.flatnonzero((parent != -1) & (depth == -1))
-    if lost.size:
-        raise _refusal(key, f"{lost.size} vertices do not hang from the key, for example {lost[0]}: a cycle")
-    confirmed = np.zeros(n, np.uint8)
-    confirmed[key] = 1
-    inside, wrong = np.zeros(threads, np.int64), np.zeros((threads, 2), np.int64)
-    example = np.full((threads, 2), -1, np.int64)
-    narrow = depth.astype(np.int8) if last <= np.iinfo(np.int8).max else depth  # a quarter of the cache
-    check_edges_step(edges.src, edges.dst, parent, narrow, confirmed, inside, wrong, example)
-    _refuse_edges(edges, key, depth, wrong.sum(axis=0), example.max(axis=0))
-    made_up = np.flatnonzero((parent != -1) & (confirmed == 0))
-    if made_up.size:
-        v = int(made_up[0])
-        reason = f"{made_up.size} tree edges are not in the input, for example {parent[v]} - {v}"
-        raise _refusal(key, reason)
-    return depth, int(inside.sum())
-
-
-def _refuse_edges(edges: EdgeList, key: int, depth: np.ndarray, wrong: np.ndarray, example: np.ndarray) -> None:
-    claims = ("lead out of the tree, which therefore does not span the component", "span more than one level")
-    for count, at, claim in zip(wrong.tolist(), example.tolist(), claims, strict=True):
-        if count:
-            u, v = int(edges.src[at]), int(edges.dst[at])
-            ends = f"{u} (level {depth[u]}) - {v} (level {depth[v]})"
-            raise _refusal(key, f"{count} input edges {claim}, for example {ends}")
-
-
-def _refusal(key: int | str, reason: str) -> NotCertified:
-    return NotCertified(
-        f"search key {key}: {reason}; no figures are given for an invalid run",
-        fix="this is a defect of Tandem: please report it with the scale and the seed",
-    )
+def validate_paths(
+    graph: Graph, edges: EdgeList, root: int, found: tuple[np.ndarray, np.ndarray], distance: np.ndarray,
+    parent: np.ndarray,
+) -> Checked:  # fmt: skip
+    """The same for kernel 3: ``found`` has distances and parents in internal numbers, the others in the input's."""
+    begun = time.perf_counter()
+    key = int(graph.user_ids[graph.user_position[root]])
+    depth, inside = check_paths(edges, parent, distance, key)
+    certificate = check_sssp(graph, root, *found)
+    if not certificate.holds:
+        raise refusal(key, certificate.explain(graph))
+    reached = int(np.count_nonzero(depth >= 0))
+    return Checked(key, inside, reached, int(depth.max()), time.perf_counter() - begun)
 
 
 def statistics(outcome: Outcome) -> dict[str, float]:
     """The official output's keys and values, in its order; for a batch, what can be said of it."""
-    plan = outcome.plan
+    plan, about = outcome.plan, f"{outcome.plan.kernel} "
     checked = outcome.checked
     edges = [search.edges for search in checked]
     values: dict[str, float] = {
@@ -287,18 +289,18 @@ def statistics(outcome: Outcome) -> dict[str, float]:
     }
     if outcome.batch is None:
         seconds = [search.seconds for search in outcome.searches]
-        values |= _named("bfs ", "_time", summarise(seconds))
+        values |= _named(about, "_time", summarise(seconds))
         values |= _named("", "_nedge", summarise(edges))
-        values |= {f"bfs {name}": value for name, value in teps_summary(seconds, edges).items()}
+        values |= {about + name: value for name, value in teps_summary(seconds, edges).items()}
         internal = [search.internal_seconds for search in outcome.searches]
-        values["bfs internal_mean_time"] = summarise(internal).mean
-        values["bfs internal_harmonic_TEPS"] = teps_summary(internal, edges)["harmonic_mean_TEPS"]
+        values[about + "internal_mean_time"] = summarise(internal).mean
+        values[about + "internal_harmonic_TEPS"] = teps_summary(internal, edges)["harmonic_mean_TEPS"]
     else:
         batch, total = outcome.batch, sum(edges)
         values |= _named("", "_nedge", summarise(edges))
         values |= {"batch time": batch.seconds, "batch nedge": total, "batch TEPS": total / batch.seconds}
         values |= {"batch levels_time": batch.levels_seconds, "batch levels_TEPS": total / batch.levels_seconds}
-    return values | _named("bfs ", "_validate", summarise([search.validate_seconds for search in checked]))
+    return values | _named(about, "_validate", summarise([search.validate_seconds for search in checked]))
 
 
 def _named(before: str, after: str, summary: Summary) -> dict[str, float]:
@@ -311,7 +313,7 @@ def render(values: dict[str, float]) -> str:
     lines = []
     for name, value in values.items():
         printed = name.replace("bfs ", "bfs  ") + ":"
-        if name == "bfs harmonic_mean_TEPS":
+        if name.endswith(" harmonic_mean_TEPS"):
             printed = printed.ljust(_COLUMN - 3) + "!"
         lines.append(f"{printed.ljust(_COLUMN)}{value:{'.11g' if name.endswith('nedge') else 'g'}}")
     return "\n".join(lines)
@@ -322,7 +324,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {
         "benchmark": "graph500",
         "mode": "batch" if outcome.plan.batch else "single",
-        "plan": asdict(outcome.plan) | ({"engine": "many"} if outcome.plan.batch else {}),
+        "plan": asdict(outcome.plan) | {"engine": _engine_name(outcome.plan)},
         "threads": numba.get_num_threads(),
         "vertices": outcome.vertices,
         "isolated": outcome.isolated,
@@ -333,9 +335,20 @@ def document(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def _engine_for(plan: Plan, graph: Graph) -> ManyBfs | SsspEngine | Traversal:
+    """What searches, with its buffers."""
+    if plan.kernel == "sssp":
+        return SsspEngine(graph)
+    return ManyBfs(graph) if plan.batch else make_engine(plan.engine, CoreSplit(graph))
+
+
+def _engine_name(plan: Plan) -> str:
+    return "sssp" if plan.kernel == "sssp" else "many" if plan.batch else plan.engine
+
+
 def _warm_up(plan: Plan) -> None:
     """Compile, or load, everything that will be timed, on a graph just large enough for all of it to be used."""
-    edges = kronecker(_WARM_SCALE, plan.edge_factor, plan.seed)
+    edges = generate(plan, _WARM_SCALE)
     graph = build_graph(edges, directed=False)
     if graph.n == 0:
         return
@@ -343,9 +356,12 @@ def _warm_up(plan: Plan) -> None:
     if plan.batch:
         warm_up_many()
         search_at_once(graph, edges, ManyBfs(graph), keys[:1])
-    else:
-        warm_up(plan.engine)
-        engine = make_engine(plan.engine, CoreSplit(graph))
-        for key in keys.tolist():
-            traverse_alone(engine, key)
-        search_each(graph, edges, engine, keys[:1])
+        return
+    if plan.kernel == "sssp":
+        measure_paths(graph, edges, SsspEngine(graph), keys[:4])
+        return
+    warm_up(plan.engine)
+    engine = make_engine(plan.engine, CoreSplit(graph))
+    for key in keys.tolist():
+        traverse_alone(engine, key)
+    search_each(graph, edges, engine, keys[:1])

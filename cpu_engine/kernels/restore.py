@@ -30,3 +30,14 @@ def restore_parents_step(internal_of_position, user_id_of, parent, user_parent):
         u = parent[max(v, 0)] if v >= 0 else -1
         user_id = user_id_of[max(u, 0)]
         user_parent[p] = user_id if u >= 0 else -1
+
+
+@njit(cache=True, parallel=True)
+def restore_values_step(internal_of_position, value, none, user_value):
+    """user_value[p] = value of the vertex at position p, ``none`` where it has no edges.
+
+    Invariant, races, work: see restore_levels_step.
+    """
+    for p in prange(user_value.size):
+        v = internal_of_position[p]
+        user_value[p] = value[v] if v >= 0 else none

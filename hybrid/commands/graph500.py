@@ -18,6 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edge-factor", type=int, default=16, help="edges per vertex (default %(default)s)")
     parser.add_argument("--seed", type=int, default=2, help="of graph and search keys (default %(default)s)")
     parser.add_argument("--roots", type=int, default=64, help="search keys (default %(default)s, as the rules want)")
+    parser.add_argument(
+        "--kernel", choices=("bfs", "sssp"), default="bfs",
+        help="bfs = kernel 2, sssp = kernel 3, shortest paths over weights in [0, 1) (default %(default)s)",
+    )  # fmt: skip
     parser.add_argument("--engine", choices=("level", "async"), help="for the searches (default level)")
     parser.add_argument(
         "--batch", action="store_true", help="search from all keys at once, 64 per pass; not a figure by the rules"
@@ -36,6 +40,7 @@ def execute(options: argparse.Namespace) -> int:
         keys=options.roots,
         engine=options.engine or "level",
         batch=options.batch,
+        kernel=options.kernel,
     )
     outcome = run_benchmark(plan)
     if options.output is not None:
@@ -61,6 +66,9 @@ def _check(options: argparse.Namespace) -> None:
             raise ConfigError(f"{name} must be {allowed}", value=value, fix=f"give {name} a number that is {allowed}")
     if options.batch and options.engine is not None:
         raise ConfigError("--batch has an engine of its own", value=options.engine, fix="leave out --engine or --batch")
+    if options.kernel == "sssp" and (options.batch or options.engine is not None):
+        chosen = "--batch" if options.batch else f"--engine {options.engine}"
+        raise ConfigError("shortest paths have an engine of their own", value=chosen, fix=f"leave out {chosen}")
     if options.output is not None and not Path(options.output).absolute().parent.is_dir():
         raise EnvironmentProblem("its folder does not exist", path=options.output, fix="make the folder first")
 

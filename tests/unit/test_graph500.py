@@ -19,7 +19,8 @@ from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from hybrid.errors import NotCertified
-from hybrid.graph500 import Plan, check_tree, draw_keys, render, run_benchmark, summarise, teps_summary, validate
+from hybrid.graph500 import Plan, draw_keys, render, run_benchmark, summarise, teps_summary, validate
+from hybrid.graph500_rules import check_tree
 from hybrid.traverse import Traversed, traverse_alone
 from tests import naive
 
@@ -143,12 +144,11 @@ def test_a_run_equals_the_naive_reference(batch: bool) -> None:
         assert search.edges == sum(u in level for u, _ in pairs)
 
 
-@pytest.mark.parametrize("batch", [False, True])
-def test_nothing_is_compiled_on_the_clock(batch: bool) -> None:
+@pytest.mark.parametrize("plan", [Plan(14), Plan(14, batch=True), Plan(14, kernel="sssp")], ids=str)
+def test_nothing_is_compiled_on_the_clock(plan: Plan) -> None:
     modules = [module for name, module in sys.modules.items() if name.startswith("cpu_engine.kernels.")]
     kernels = [one for module in modules for one in vars(module).values() if hasattr(one, "signatures")]
     assert kernels
-    plan = Plan(scale=14, batch=batch)
     runner._warm_up(plan)
     before = [len(kernel.signatures) for kernel in kernels]
     run_benchmark(plan)
@@ -201,6 +201,8 @@ def test_command_line(
         (["--scale", "8", "--roots", "0"], 2, "--roots must be at least 1"),
         (["--scale", "8", "--seed", "-1"], 2, "--seed must be at least 0"),
         (["--scale", "8", "--batch", "--engine", "level"], 2, "leave out --engine or --batch"),
+        (["--scale", "8", "--kernel", "sssp", "--batch"], 2, "leave out --batch"),
+        (["--scale", "8", "--kernel", "sssp", "--engine", "level"], 2, "leave out --engine level"),
         (["--scale", "8", "--output", "no/such/folder/out.json"], 4, "make the folder first"),
     ],
 )
