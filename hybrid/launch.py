@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpu_engine.graph.memory import available_bytes
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.schema import ClusterConfig, Config
 from hybrid.world import LAUNCHED_RANKS
 
 _VERSION_TIMEOUT_S = 30
+_RANK_BYTES = 100 << 20  # a rank is never smaller: Python, numba, MPI
 _ALLOCATIONS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")  # a batch system has counted the slots
 # What ranks on other machines need to find the same program, cache and settings; those on this one inherit it anyway.
 _FORWARDED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "TANDEM_CACHE", "NUMBA_CACHE_DIR")
@@ -35,6 +37,7 @@ class Machine:
     python: str
     project: Path
     environment: Mapping[str, str]
+    free_bytes: int | None = None  # of memory; None where the system does not say
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def this_machine() -> Machine:
         python=sys.executable,
         project=Path(__file__).resolve().parent.parent,
         environment=os.environ,
+        free_bytes=available_bytes(),
     )
 
 
@@ -114,6 +118,8 @@ def build_launch(config: Config, machine: Machine, launcher: str, flavour: str, 
     if threads is not None:
         own |= {"NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     here = not _elsewhere(cluster, machine)
+    if here:
+        _require_room(config.ranks, machine.free_bytes)
     busy = config.ranks * (threads or 1) + (config.npu.threads if config.npu.mode != "off" else 0)
     crowded = here and busy > machine.cores
     make = _hydra_options if flavour == "hydra" else _openmpi_options
@@ -128,6 +134,15 @@ def build_launch(config: Config, machine: Machine, launcher: str, flavour: str, 
     if flavour == "unknown":
         notes.append(f"{launcher} does not say which MPI it is; it is given Open MPI's options")
     return Launch((launcher, "-n", str(config.ranks), *options, *cluster.mpirun_args, *program), own, tuple(notes))
+
+
+def _require_room(ranks: int, free_bytes: int | None) -> None:
+    if free_bytes is not None and ranks * _RANK_BYTES > free_bytes:
+        raise EnvironmentProblem(
+            f"{ranks} ranks do not fit into this machine's memory: {free_bytes >> 20:,} MiB are free, and each takes "
+            f"{_RANK_BYTES >> 20} MiB before it has a graph",
+            fix="fewer ranks, or several machines (cluster.hosts); `tandem partition --ranks P` needs one process only",
+        )
 
 
 def _elsewhere(cluster: ClusterConfig, machine: Machine) -> bool:

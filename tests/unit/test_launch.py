@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,14 @@ def test_more_ranks_than_cpus_take_turns_and_the_user_is_told() -> None:
     assert "--mca mpi_yield_when_idle 1" in " ".join(launch.command)
     assert ":OVERSUBSCRIBE" in launch.command
     assert not build_launch(config_of("ranks=4"), HERE, "mpirun", "openmpi", []).notes
+
+
+def test_more_ranks_than_memory_are_refused_before_they_bring_the_machine_down() -> None:
+    small = replace(HERE, free_bytes=1 << 30)
+    assert "-n 8 " in command_of("ranks=8", machine=small)
+    with pytest.raises(EnvironmentProblem, match=r"9999 ranks do not fit .* 1,024 MiB are free.*Fix: fewer ranks"):
+        command_of("ranks=9999", machine=small)
+    assert "-n 9999 " in command_of("ranks=9999", "cluster.hosts=[a, b]", machine=small), "others have memory, too"
 
 
 def test_idle_ranks_yield_only_when_threads_exceed_cpus() -> None:

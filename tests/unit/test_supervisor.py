@@ -1,0 +1,41 @@
+"""The worker's process as its job starts it. A script that sleeps stands in for the worker."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hybrid import supervisor
+from hybrid.config import load_config
+from hybrid.supervisor import WorkerSupervisor
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    program = tmp_path / "sleeper"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(supervisor.sys, "executable", str(program))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("device", "ascend_here", "steps_back"), [
+    ("auto", False, True), ("cpu", False, True), ("auto", True, False), ("ascend", False, False),
+])  # fmt: skip
+def test_a_worker_on_the_engines_cpus_steps_back(
+    sleeper: Path, monkeypatch: pytest.MonkeyPatch, device: str, ascend_here: bool, steps_back: bool
+) -> None:
+    """Loading MindSpore beside the engine must not hold up its threads; a device's launches must not wait for them."""
+    monkeypatch.setattr(supervisor, "_has_ascend", lambda: ascend_here)
+    worker = WorkerSupervisor(sleeper, load_config(None, [f"npu.device={device}"]), sleeper / "worker.log")
+    worker.start()
+    try:
+        assert worker.pid is not None
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        assert (os.getpriority(os.PRIO_PROCESS, worker.pid) > ours) == steps_back
+        assert worker.cause_of_death() is None
+    finally:
+        worker.kill()
+    assert worker.cause_of_death() == "the worker was killed by SIGKILL"
