@@ -5,9 +5,10 @@ Vertices that are whole numbers keep them; others are numbered, and ``Named.name
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cpu_engine.graph.edges import EdgeList
 from hybrid.api.arrow import ArrowTable
 
 _MOST = 2**62  # ids beyond are numbered like names
+_FEW = 32  # rows whose neighbours are read at once
 
 
 @dataclass(frozen=True)
@@ -144,14 +146,13 @@ def edges_of_networkx(graph: Any, weight: str | None = "weight", default: float 
     nodes = list(adjacency)
     degree = np.fromiter(map(len, adjacency.values()), np.int64, len(nodes))
     total = int(degree.sum())
-    ends = chain.from_iterable(adjacency.values())
-    names = None
+    names, target = None, None
     if all(type(node) is int for node in nodes) and (not nodes or (min(nodes) >= 0 and max(nodes) < _MOST)):
-        ids = np.array(nodes, np.int64)
-        target = np.fromiter(ends, np.int64, total)
-    else:
+        ids, target = np.array(nodes, np.int64), _whole_ends(adjacency, total)
+    if target is None:
         names, ids = _objects(nodes), np.arange(len(nodes))
-        target = np.fromiter(map(dict(zip(nodes, range(len(nodes)), strict=True)).__getitem__, ends), np.int64, total)
+        number = dict(zip(nodes, range(len(nodes)), strict=True)).__getitem__
+        target = np.fromiter(map(number, chain.from_iterable(adjacency.values())), np.int64, total)
     weights = None if weight is None else _networkx_weights(adjacency, graph.is_multigraph(), weight, default, total)
     directed = bool(graph.is_directed())
     edges = EdgeList(
@@ -159,6 +160,22 @@ def edges_of_networkx(graph: Any, weight: str | None = "weight", default: float 
         format="networkx", path=str(getattr(graph, "name", "") or ""),
     )  # fmt: skip
     return Named(edges, names)
+
+
+def _whole_ends(adjacency: Mapping[Any, Any], total: int) -> np.ndarray | None:
+    """The neighbours of all vertices, one after the other; None if one is no integer, although it equals one.
+
+    A few rows at a time, so that the objects are still in the cache when their values are taken.
+    """
+    target, done = np.empty(total, np.int64), 0
+    rows = filter(None, adjacency.values())  # so that nothing is left where nothing comes
+    try:
+        while few := list(chain.from_iterable(islice(rows, _FEW))):
+            struct.pack_into(f"{len(few)}q", target.data, target.itemsize * done, *few)
+            done += len(few)
+    except struct.error:
+        return None
+    return target
 
 
 def _networkx_weights(

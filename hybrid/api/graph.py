@@ -33,6 +33,8 @@ class Graph:
     ['a', 'b', 'c']
     """
 
+    __networkx_backend__ = "tandem"  # networkx functions take it as it is (docs/networkx.md)
+
     def __init__(self, rows: Rows, *, names: np.ndarray | None = None, name: str = "") -> None:
         self.rows = rows  # in internal ids; read only
         self.names = names  # object[N], where the user's vertices are not whole numbers
@@ -73,6 +75,14 @@ class Graph:
     def weighted(self) -> bool:
         """Whether edges have weights of their own."""
         return self.rows.weight is not None
+
+    def is_directed(self) -> bool:
+        """The same as ``directed``, for NetworkX."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """Whether parallel edges were kept, for NetworkX."""
+        return self.rows.meta.get("duplicates") == "keep"
 
     @cached_property
     def vertices(self) -> np.ndarray:

@@ -221,6 +221,11 @@ class ComponentsResult(GroupsResult):
     component: np.ndarray
     """The first vertex of its component."""
 
+    @property
+    def component_ids(self) -> np.ndarray:
+        """The same as whole numbers, also where vertices have names."""
+        return self._raw[self._main.name]
+
 
 class CommunityResult(GroupsResult):
     """Of `hybrid.label_propagation` and `hybrid.louvain`."""

@@ -1,0 +1,83 @@
+"""The backend as NetworkX loads it: conversions, rules, and a function for each one that it dispatches here."""
+
+from __future__ import annotations
+
+from hybrid.networkx_backend.conversion import convert_from_nx, convert_to_nx
+from hybrid.networkx_backend.groups import (
+    connected_components,
+    is_connected,
+    is_strongly_connected,
+    is_weakly_connected,
+    node_connected_component,
+    number_connected_components,
+    number_strongly_connected_components,
+    number_weakly_connected_components,
+    strongly_connected_components,
+    weakly_connected_components,
+)
+from hybrid.networkx_backend.paths import (
+    ancestors,
+    descendants,
+    dijkstra_path,
+    dijkstra_path_length,
+    has_path,
+    shortest_path,
+    shortest_path_length,
+    single_source_dijkstra,
+    single_source_dijkstra_path,
+    single_source_dijkstra_path_length,
+    single_source_shortest_path,
+    single_source_shortest_path_length,
+    single_target_shortest_path_length,
+)
+from hybrid.networkx_backend.rules import can_run, should_run
+from hybrid.networkx_backend.scores import (
+    average_clustering,
+    betweenness_centrality,
+    closeness_centrality,
+    clustering,
+    core_number,
+    harmonic_centrality,
+    pagerank,
+    transitivity,
+    triangles,
+)
+
+__all__ = [
+    "ancestors",
+    "average_clustering",
+    "betweenness_centrality",
+    "can_run",
+    "closeness_centrality",
+    "clustering",
+    "connected_components",
+    "convert_from_nx",
+    "convert_to_nx",
+    "core_number",
+    "descendants",
+    "dijkstra_path",
+    "dijkstra_path_length",
+    "harmonic_centrality",
+    "has_path",
+    "is_connected",
+    "is_strongly_connected",
+    "is_weakly_connected",
+    "node_connected_component",
+    "number_connected_components",
+    "number_strongly_connected_components",
+    "number_weakly_connected_components",
+    "pagerank",
+    "shortest_path",
+    "shortest_path_length",
+    "should_run",
+    "single_source_dijkstra",
+    "single_source_dijkstra_path",
+    "single_source_dijkstra_path_length",
+    "single_source_shortest_path",
+    "single_source_shortest_path_length",
+    "single_target_shortest_path_length",
+    "strongly_connected_components",
+    "transitivity",
+    "triangles",
+    "weakly_connected_components",
+]
