@@ -75,6 +75,9 @@ _CAUSES = (  # words of a launcher, what they mean, the fix
 _LIBRARY_LINE = re.compile(
     r"\[[^\]]+\] (\*\*\* (?!Process received|End of error)|\d+ more process|Delaying for \d+ seconds before aborting)"
 )
+_COLOUR_OFF = (
+    "\x1b[0m"  # colorama's last word in every rank, where numba finds that package: mpirun gives ranks a terminal
+)
 _ACCOMPANYING = ("MPI_ABORT was invoked", "mpi-abort", 'calling "abort"', "non-zero", "peer process has unexpectedly")
 
 
@@ -101,6 +104,10 @@ class LaunchOutput:
         """Take a line without its end; the lines to show for it."""
         if line.startswith("\0"):  # the end of a text of prterun's, wherever that came
             line = line.lstrip("\0")
+            if not line:
+                return []
+        if _COLOUR_OFF in line:
+            line = line.replace(_COLOUR_OFF, "")
             if not line:
                 return []
         if self._after_frame:

@@ -282,6 +282,12 @@ def test_ordinary_lines_are_passed_on_and_announcements_are_not() -> None:
     assert output.verdict(0) == (0, None)
 
 
+def test_what_a_package_sends_a_terminal_at_its_end_is_left_out() -> None:
+    output, shown = heard("one\n\x1b[0mtandem: error: x\n\x1b[0m\x1b[0m", announcements=[MET])
+    assert shown == ["one", "tandem: error: x"]
+    assert output.said_why
+
+
 def test_a_killed_rank_is_one_line_with_its_machine() -> None:
     output, shown = heard("WARNING: x", KILLED, announcements=[MET])
     assert shown == ["WARNING: x"]
