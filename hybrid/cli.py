@@ -16,6 +16,7 @@ from hybrid.interrupts import raise_on_signals
 
 COMMANDS = {
     "run": "run a job: traverse a graph with CPU and NPU together (the default command)",
+    "serve": "keep graphs in memory and answer over HTTP; a page to watch it work",
     "worker": "serve an exchange directory as a standalone NPU worker",
     "generate": "write a synthetic graph to a file",
     "convert": "read a graph in one format and write it in another",

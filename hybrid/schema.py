@@ -242,6 +242,41 @@ class CompareConfig:
 
 
 @dataclass(frozen=True)
+class ServiceConfig:
+    """`serve`: where it listens, who may ask, and how much of the machine a request may take."""
+
+    host: str = key("127.0.0.1", "address to listen on; beyond loopback only with a token, or open_to_network")
+    port: int = key(8080, "port to listen on; 0 = any free one, told at the start", minimum=0, maximum=65535)
+    token: str | None = key(None, "who asks must send it (Authorization: Bearer ...); better in token_file")
+    token_file: str | None = key(None, "file whose first line is the token")
+    open_to_network: bool = key(False, "listen beyond loopback without a token: everybody there may ask for anything")
+    preload: bool = key(True, "open the graph of this configuration at the start")
+    data_roots: tuple[str, ...] = key((), "folders below which graphs may be opened by path; empty = none may")
+    journal_dir: str = key("results/service", "accepted jobs, results, uploads: what a restart goes on with")
+    keep_jobs: int = key(256, "finished jobs that are kept; the oldest goes first", minimum=1)
+    memory_share: float = key(0.5, "of the available memory, what one request may need", minimum=0.01, maximum=1)
+    max_vertices: int = key(1 << 28, "vertices of a graph, whatever memory there is", minimum=1)
+    max_graphs: int = key(16, "graphs in memory at once", minimum=1)
+    max_upload_bytes: int = key(256 << 20, "size of an uploaded graph file", minimum=1)
+    max_result_bytes: int = key(512 << 20, "size of a job's arrays together", minimum=1)
+    max_sources: int = key(1024, "start vertices of one job", minimum=1)
+    max_page: int = key(10000, "values in one page of a result", minimum=1)
+    batching: bool = key(True, "answer single-source queries that come together in one pass over the graph")
+    wait_ms: float = key(
+        1.0,
+        "how long a batch waits for one more query after the last; 16 times that in all, a lone client not at all",
+        minimum=0,
+        maximum=1000,
+    )
+    max_batch: int = key(64, "queries in one pass", minimum=1, maximum=64)
+    query_queue: int = key(1024, "queries that may wait; further ones are told to come again (429)", minimum=1)
+    job_queue: int = key(64, "jobs that may wait; further ones are told to come again (429)", minimum=1)
+    deadline_s: float = key(30.0, "a query that waited longer is given up (504)", minimum=0.001)
+    max_listeners: int = key(32, "open event streams", minimum=1)
+    drain_s: float = key(10.0, "after SIGTERM: time for what runs; the rest is in the journal", minimum=0)
+
+
+@dataclass(frozen=True)
 class Config:
     graph: GraphConfig = section(GraphConfig)
     source: int | str | tuple[int, ...] = key(
@@ -273,3 +308,4 @@ class Config:
     compare: CompareConfig = section(CompareConfig)
     output: str | None = key(None, "result folder; null = a fresh one under results/")
     result: ResultConfig = section(ResultConfig)
+    service: ServiceConfig = section(ServiceConfig)

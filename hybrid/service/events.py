@@ -1,0 +1,127 @@
+"""Live events: from any thread to every open stream, in order; a reader that is too slow loses events and is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+from hybrid.service.problems import Problem
+from hybrid.trace import Event, Trace, plain_number
+
+_BEAT_S = 15.0  # a comment this often keeps proxies from closing a silent stream
+_MOST_WAITING = 2000
+
+
+class Listener:
+    """One open stream."""
+
+    def __init__(self, job: str | None) -> None:
+        self.job = job
+        self.waiting: deque[tuple[str, dict[str, Any]]] = deque()
+        self.lost = 0
+        self.news = asyncio.Event()
+
+    def take(self, kind: str, data: dict[str, Any]) -> None:
+        if self.job is not None and data.get("job", data.get("id")) != self.job:
+            return
+        if len(self.waiting) >= _MOST_WAITING:
+            self.waiting.popleft()
+            self.lost += 1
+        self.waiting.append((kind, data))
+        self.news.set()
+
+
+class EventBus:
+    """Publish from any thread; listeners live on the loop."""
+
+    def __init__(self, max_listeners: int) -> None:
+        self._max = max_listeners
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._fresh: deque[tuple[str, dict[str, Any]]] = deque()
+        self._lock = threading.RLock()  # the computing thread may be interrupted while it publishes
+        self._scheduled = self._closed = False
+        self.listeners: list[Listener] = []
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Hand an event to every listener, soon."""
+        if self._loop is None or not self.listeners:
+            return
+        with self._lock:
+            self._fresh.append((kind, data))
+            if self._scheduled:
+                return
+            self._scheduled = True
+        try:
+            self._loop.call_soon_threadsafe(self._deliver)
+        except RuntimeError:  # the loop has ended
+            self._scheduled = False
+
+    def close(self) -> None:
+        """End every stream; on the loop."""
+        self._closed = True
+        for listener in self.listeners:
+            listener.news.set()
+
+    def _deliver(self) -> None:
+        with self._lock:
+            self._scheduled = False
+            fresh = list(self._fresh)
+            self._fresh.clear()
+        for kind, data in fresh:
+            for listener in self.listeners:
+                listener.take(kind, data)
+
+    async def stream(self, job: str | None, first: list[tuple[str, dict[str, Any]]]) -> AsyncIterator[bytes]:
+        """Server-sent events: what is known now, then what happens."""
+        listener = Listener(job)
+        self.listeners.append(listener)
+        try:
+            for kind, data in first:
+                yield as_sse(kind, data)
+            while not self._closed:
+                while listener.waiting:
+                    yield as_sse(*listener.waiting.popleft())
+                if listener.lost:
+                    yield as_sse("gap", {"lost": listener.lost})
+                    listener.lost = 0
+                listener.news.clear()
+                try:
+                    await asyncio.wait_for(listener.news.wait(), _BEAT_S)
+                except asyncio.TimeoutError:
+                    yield b": still here\n\n"
+        finally:
+            self.listeners.remove(listener)
+
+    def require_room(self) -> None:
+        """Problem 429 if too many streams are open."""
+        if len(self.listeners) >= self._max:
+            raise Problem(429, f"{len(self.listeners)} event streams are open", "close one", retry_after_s=5)
+
+
+def as_sse(kind: str, data: dict[str, Any]) -> bytes:
+    """One event on the wire."""
+    return f"event: {kind}\ndata: {json.dumps(data, default=plain_number)}\n\n".encode()
+
+
+class LiveTrace(Trace):
+    """A job's trace whose events are seen while they happen."""
+
+    def __init__(self, bus: EventBus, job: str, most: int = 20000) -> None:
+        super().__init__()
+        self._bus, self._job, self._most = bus, job, most
+        self.left_out = 0
+
+    def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
+        event = super().add(actor, kind, t0, t1, **facts)
+        if len(self.events) > self._most:  # a job of very many steps keeps its latest
+            del self.events[0]
+            self.left_out += 1
+        self._bus.publish("trace", {"job": self._job, **event})
+        return event

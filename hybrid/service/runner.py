@@ -1,0 +1,220 @@
+"""One job, from the graph to checked arrays in the user's ids; on the computing thread, in stoppable steps."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import numba
+import numpy as np
+
+from cpu_engine.algorithms.bfs_level import LevelBfs
+from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs
+from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.graph.graph import Graph
+from hybrid.api.options import configured
+from hybrid.library import algorithm_named, description_of
+from hybrid.library.algorithm import Algorithm, Arrays, Description, Found, Task
+from hybrid.library.bfs import Bfs
+from hybrid.library.distribution import describe_spread
+from hybrid.library_job import LibraryRun, conclude_run, run_once, warm_up_algorithm
+from hybrid.schema import Config
+from hybrid.service.catalogue import Catalogue, Entry
+from hybrid.service.compute import Compute, Stopped
+from hybrid.service.events import EventBus, LiveTrace
+from hybrid.service.jobs import CANCELLED, DONE, FAILED, RUNNING, SHUTDOWN, Job, JobBook, stopped_problem
+from hybrid.service.journal import Journal
+from hybrid.service.metrics import Metrics
+from hybrid.service.problems import problem_of
+from hybrid.sources import Source, resolve_sources
+from hybrid.traverse import traverse_alone
+from hybrid.warmup import warm_up
+
+_log = logging.getLogger(__name__)
+FEW_SOURCES = 8  # searched one by one, level by level in the trace; more go 64 at a time
+
+
+class Runner:
+    """Carries jobs out."""
+
+    def __init__(
+        self, catalogue: Catalogue, compute: Compute, journal: Journal, bus: EventBus, metrics: Metrics
+    ) -> None:
+        self._catalogue, self._compute, self._journal = catalogue, compute, journal
+        self._bus, self._metrics = bus, metrics
+        self._warm: set[tuple[object, ...]] = set()
+        self.book: JobBook
+
+    def carry_out(self, job: Job) -> None:
+        """Run a job to its end, whatever that is; never raises for what the job does."""
+        job.state, job.started, job.phase = RUNNING, time.time(), "opening"
+        job.trace = LiveTrace(self._bus, job.id)
+        self.book.publish(job)
+        entry: Entry | None = None
+        try:
+            entry = self._catalogue.ready(job.graph)
+            entry.jobs += 1
+            self._run(job, entry)
+            self.book.conclude(job, DONE)
+        except Stopped:
+            if job.stop_reason == SHUTDOWN:
+                self.book.take_back(job)
+            else:
+                state = CANCELLED if job.stop_reason == "cancelled" else FAILED
+                self.book.conclude(job, state, stopped_problem(job.stop_reason))
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status == 500:
+                _log.exception("job %s failed", job.id)
+            self.book.conclude(job, FAILED, problem.document())
+        finally:
+            if entry is not None:
+                entry.jobs -= 1
+            self._metrics.count_job(job.algorithm, job.state)
+            _log.info("job", extra={"facts": {"job": job.id, "algorithm": job.algorithm, "state": job.state}})
+
+    def _run(self, job: Job, entry: Entry) -> None:
+        graph, trace = entry.graph, job.trace
+        assert graph is not None
+        config = job_config(job)
+        description = description_of(job.algorithm)
+        sources: list[Source | None] = list(resolve_sources(graph, config)) if description.sourced else [None]
+        job.total = len(sources)
+        self._say(job, "compiling")
+        with self._compute.interruptible(), trace.span("coordinator", "compile"):
+            self._warm_up(description, config, graph)
+        self._say(job, "running")
+        with self._compute.interruptible():
+            tasks = [Task(graph, config, source) for source in sources]
+            runs = self._search(job, tasks) if isinstance(description, Bfs) else self._compute_all(job, tasks)
+        self._say(job, "writing")
+        with trace.span("coordinator", "write"):
+            arrays = {"vertex": graph.user_ids, **stack([run.arrays for run in runs])}
+            job.summary = summarise(description, graph, runs, job)
+            self._journal.write_result(job.id, arrays, trace.events)
+
+    def _warm_up(self, description: Description, config: Config, graph: Graph) -> None:
+        kind = None if graph.weight is None else graph.weight.dtype
+        known = (description.name, graph.directed, kind)
+        if known in self._warm:
+            return
+        if isinstance(description, Algorithm):
+            warm_up_algorithm(description, config, graph)
+        else:
+            warm_up("level")
+        self._warm.add(known)
+
+    def _compute_all(self, job: Job, tasks: list[Task]) -> list[LibraryRun]:
+        algorithm, runs = algorithm_named(job.algorithm), []
+        for task in tasks:
+            job.trace.source = None if task.source is None else task.source.user_id
+            runs.append(run_once(algorithm, task, job.trace))
+            self._advance(job, 1)
+        job.trace.source = None
+        return runs
+
+    def _search(self, job: Job, tasks: list[Task]) -> list[LibraryRun]:
+        if len(tasks) > FEW_SOURCES:
+            return self._search_many(job, tasks)
+        engine, runs, trace = LevelBfs(CoreSplit(tasks[0].graph)), [], job.trace
+        for task in tasks:
+            assert task.source is not None
+            trace.source = task.source.user_id
+            t0 = trace.now()
+            if task.root < 0:
+                found = _nobody(task)
+            else:
+                done = traverse_alone(engine, task.root, trace)
+                counters = {"steps": done.steps, "edges_looked_at": done.edges_looked_at}
+                found = Found({"level": done.level, "parent": done.parent}, counters)
+            runs.append(conclude_run(_Checked(), task, found, trace.now() - t0, trace))
+            self._advance(job, 1)
+        trace.source = None
+        return runs
+
+    def _search_many(self, job: Job, tasks: list[Task]) -> list[LibraryRun]:
+        engine, runs, trace = ManyBfs(tasks[0].graph), [], job.trace
+        for first in range(0, len(tasks), ROOTS_PER_PASS):
+            some = tasks[first : first + ROOTS_PER_PASS]
+            roots = np.array([task.root for task in some if task.root >= 0], np.int64)
+            t0 = trace.now()
+            found = engine.run(roots, parents=True)
+            seconds = (trace.now() - t0) / len(some)
+            trace.add("cpu", "step", t0, engine="many", direction="auto", level=-1, frontier=int(roots.size),
+                      edges=found.edges_looked_at)  # fmt: skip
+            at = 0
+            for task in some:
+                if task.root < 0:
+                    one = _nobody(task)
+                else:
+                    level, parent = found.of(at)
+                    assert parent is not None
+                    one = Found({"level": level, "parent": parent})
+                    at += 1
+                runs.append(conclude_run(_Checked(), task, one, seconds, trace))
+            self._advance(job, len(some))
+        return runs
+
+    def _say(self, job: Job, phase: str) -> None:
+        job.phase = phase
+        self.book.publish(job)
+
+    def _advance(self, job: Job, amount: int) -> None:
+        job.done += amount
+        self.book.publish(job)
+
+
+class _Checked(Bfs, Algorithm):
+    """BFS as something that is checked like the others; it is run here."""
+
+
+def _nobody(task: Task) -> Found:
+    nobody = np.full((2, task.graph.n), -1, np.int32)
+    return Found({"level": nobody[0], "parent": nobody[1]})
+
+
+def job_config(job: Job) -> Config:
+    """The job's options as a checked configuration; ConfigError names key and fix."""
+    options = dict(job.options)
+    if job.source is not None:
+        options["source"] = job.source
+    return configured(job.algorithm, {**options, "npu.mode": "off"})
+
+
+def stack(runs: list[Arrays]) -> Arrays:
+    """One run as it is, several as rows."""
+    if len(runs) == 1:
+        return runs[0]
+    return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
+
+
+def summarise(description: Description, graph: Graph, runs: list[LibraryRun], job: Job) -> dict[str, Any]:
+    """What was found, in numbers and a sentence."""
+    facts = [run.facts for run in runs]
+    together = facts[0] if len(facts) == 1 else _over_runs(description, facts)
+    main = description.fields[0]
+    return {
+        "title": description.title,
+        "headline": description.headline(together),
+        "facts": together,
+        "certified": True,
+        "check": description.checked_by,
+        "claims": list(description.claims),
+        "columns": {one.name: one.meaning for one in description.fields},
+        "sources": [run.source.user_id for run in runs if run.source is not None],
+        "spread": describe_spread(main, graph.user_ids, runs[0].arrays[main.name]),
+        "runs": [run.as_dict() for run in runs[:64]],
+        "threads": numba.get_num_threads(),
+        "seconds": {
+            "run": sum(run.seconds_run for run in runs),
+            "certify": sum(run.seconds_check for run in runs),
+            "compile": job.trace.spent("compile"),
+        },
+    }
+
+
+def _over_runs(description: Description, facts: list[dict[str, Any]]) -> dict[str, Any]:
+    if isinstance(description, Bfs):
+        return {"reached": sum(f["reached"] for f in facts), "max_level": max(f["max_level"] for f in facts)}
+    return description.over_runs(facts)
