@@ -109,8 +109,11 @@ class Point:
 
     @property
     def pays(self) -> bool:
-        """Clearly faster: by more than two times may differ and still count as equal, and than any run without it."""
-        return self.gain > 1 + EVEN and max(self.hybrid) < self.cpu_best_s
+        """Clearly faster: by more than two times may differ and still count as equal, and than any run without it.
+
+        What was measured once is never clear.
+        """
+        return len(self.hybrid) > 1 and self.gain > 1 + EVEN and max(self.hybrid) < self.cpu_best_s
 
     def flat(self) -> dict[str, Any]:
         """As one row of a table."""

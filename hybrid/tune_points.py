@@ -100,8 +100,9 @@ class Point:
 
     @property
     def pays(self) -> bool:
-        """Clearly faster: by more than two times may differ and still count as equal, and without overlap."""
-        return self.setting.k > 0 and self.gain > 1 + EVEN and worst(self.hybrid) < self.cpu_only_s
+        """Clearly faster: by more than two times may differ and still count as equal, and repeats do not overlap."""
+        clear = len(self.hybrid) > 1 and worst(self.hybrid) < self.cpu_only_s
+        return self.setting.k > 0 and self.gain > 1 + EVEN and clear
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

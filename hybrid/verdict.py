@@ -57,12 +57,14 @@ def judge(alone: np.ndarray, together: np.ndarray, mode: str) -> Verdict:
     best_alone, best_together = float(alone.min(axis=0).sum()), float(together.min(axis=0).sum())
     worst_alone, worst_together = float(alone.sum(axis=1).max()), float(together.sum(axis=1).max())
     ratio = best_alone / best_together if best_together else 1.0
-    if ratio > 1 + EVEN and worst_together < best_alone:
+    if len(alone) > 1 and ratio > 1 + EVEN and worst_together < best_alone:
         opinion = "the NPU pays here"
     elif ratio < 1 - EVEN and worst_alone < best_together:
         opinion = "the NPU does not pay here"
     elif abs(ratio - 1) <= EVEN:
         opinion = "the NPU makes no difference here"
+    elif len(alone) == 1:
+        opinion = "not clear, measured only once"
     else:
         opinion = "no clear difference, the repeats overlap"
     text = f"CPU-only {seconds(best_alone)}, hybrid ({mode}) {seconds(best_together)}: {opinion} ({ratio:.2f}x)"

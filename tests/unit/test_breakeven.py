@@ -74,6 +74,8 @@ def test_published_devices_are_points_of_their_own() -> None:
     ]
     assert points[1].hybrid[0] > points[0].hybrid[0]
     assert [len(curve.points) for curve in curves_of(points)] == [1, 1]
+    assert points[0].gain == 2.0
+    assert not points[0].pays, "measured once"
 
 
 def test_curves_without_an_end_or_a_beginning() -> None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -309,6 +310,9 @@ def test_only_what_is_clearly_faster_is_recommended() -> None:
     assert recommend([point(64, hybrid=1.0)], config).k == 64
     assert recommend([point(64, hybrid=1.95)], config).k == 0  # within what counts as equal
     assert recommend([point(64, hybrid=1.5, spread=0.5)], config).k == 0  # the repeats overlap
+    twice = point(64, hybrid=1.0)
+    once = replace(twice, cpu_only=twice.cpu_only[:1], hybrid=twice.hybrid[:1])
+    assert recommend([once], config).k == 0  # one repeat tells nothing
     assert recommend([point(64, ORACLE_DEVICE)], config).k == 0  # there is no such device
     simulated = load_config(None, ["npu.device=simulated:oracle"])
     named = recommend([point(64, ORACLE_DEVICE)], simulated)

@@ -16,12 +16,13 @@ from hybrid.verdict import judge
         ([[1.0], [1.0]], [[1.02], [1.3]], "no difference"),
         ([[1.0], [9.0]], [[2.0], [2.1]], "repeats overlap"),
         ([[2.0], [2.1]], [[1.0], [9.0]], "repeats overlap"),
+        ([[9.0]], [[5.0]], "only once"),
     ],
 )
 def test_opinions(alone: list, together: list, told: str) -> None:
     verdict = judge(np.array(alone), np.array(together), "share")
     assert told in verdict.text
-    assert verdict.repeats == 2
+    assert verdict.repeats == len(alone)
 
 
 def test_sums_of_the_best() -> None:
