@@ -25,21 +25,22 @@ def bfs(graph: GraphLike, source: Any, *, check: bool = True) -> results.BfsResu
         source: the vertex to start from.
         check: prove the result.
 
-    >>> import hybrid
-    >>> found = hybrid.bfs([(0, 1), (1, 2), (3, 0)], 0)
-    >>> found.to_dict()
-    {0: 0, 1: 1, 2: 2}
-    >>> found.path(2)
-    [0, 1, 2]
-    >>> found
-    Breadth-first search from 0: 3 reached, depth 2
-    certified: proof
-    vertex  level  parent
-    ------  -----  ------
-         0      0       0
-         1      1       0
-         2      2       1
-         3     -1      -1
+    Examples:
+        >>> import hybrid
+        >>> found = hybrid.bfs([(0, 1), (1, 2), (3, 0)], 0)
+        >>> found.to_dict()
+        {0: 0, 1: 1, 2: 2}
+        >>> found.path(2)
+        [0, 1, 2]
+        >>> found
+        Breadth-first search from 0: 3 reached, depth 2
+        certified: proof
+        vertex  level  parent
+        ------  -----  ------
+             0      0       0
+             1      1       0
+             2      2       1
+             3     -1      -1
     """
     return run_search(results.BfsResult, _graph(graph), source, check=check)
 
@@ -53,11 +54,12 @@ def sssp(graph: GraphLike, source: Any, *, delta: float | None = None, check: bo
         delta: width of a bucket of distances; None is by the weights.
         check: prove the result.
 
-    >>> import hybrid
-    >>> roads = [("Ulm", "Jena", 350), ("Jena", "Bonn", 370), ("Ulm", "Bonn", 410), ("Bonn", "Kiel", 510)]
-    >>> found = hybrid.from_edges(roads, directed=False).sssp("Ulm")
-    >>> found.path("Kiel"), found["Kiel"]
-    (['Ulm', 'Bonn', 'Kiel'], 920)
+    Examples:
+        >>> import hybrid
+        >>> roads = [("Ulm", "Jena", 350), ("Jena", "Bonn", 370), ("Ulm", "Bonn", 410), ("Bonn", "Kiel", 510)]
+        >>> found = hybrid.from_edges(roads, directed=False).sssp("Ulm")
+        >>> found.path("Kiel"), found["Kiel"]
+        (['Ulm', 'Bonn', 'Kiel'], 920)
     """
     return run_routes(results.SsspResult, _graph(graph), source, delta, check=check)
 
@@ -65,12 +67,13 @@ def sssp(graph: GraphLike, source: Any, *, delta: float | None = None, check: bo
 def components(graph: GraphLike, *, check: bool = True) -> results.ComponentsResult:
     """Connected components, direction ignored.
 
-    >>> import hybrid
-    >>> found = hybrid.components([(0, 1), (2, 1), (5, 6)])
-    >>> found.count, found.to_dict()
-    (2, {0: 0, 1: 0, 2: 0, 5: 5, 6: 5})
-    >>> found.groups()
-    [[0, 1, 2], [5, 6]]
+    Examples:
+        >>> import hybrid
+        >>> found = hybrid.components([(0, 1), (2, 1), (5, 6)])
+        >>> found.count, found.to_dict()
+        (2, {0: 0, 1: 0, 2: 0, 5: 5, 6: 5})
+        >>> found.groups()
+        [[0, 1, 2], [5, 6]]
     """
     return run_algorithm(results.ComponentsResult, _graph(graph), algorithm_named("wcc"), check=check)
 
@@ -78,9 +81,10 @@ def components(graph: GraphLike, *, check: bool = True) -> results.ComponentsRes
 def strong_components(graph: GraphLike, *, check: bool = True) -> results.ComponentsResult:
     """Components of vertices that reach each other along arcs.
 
-    >>> import hybrid
-    >>> hybrid.strong_components([(0, 1), (1, 0), (1, 2)]).groups()
-    [[0, 1], [2]]
+    Examples:
+        >>> import hybrid
+        >>> hybrid.strong_components([(0, 1), (1, 0), (1, 2)]).groups()
+        [[0, 1], [2]]
     """
     return run_algorithm(results.ComponentsResult, _graph(graph), algorithm_named("scc"), check=check)
 
@@ -105,9 +109,10 @@ def pagerank(
         tolerance: gap: stop when all ranks together change by less (1e-4).
         check: compute it again, in another way.
 
-    >>> import hybrid
-    >>> hybrid.pagerank([(0, 1), (2, 1), (3, 1), (1, 0)], iterations=50).top(2)
-    [(1, 0.479...), (0, 0.445...)]
+    Examples:
+        >>> import hybrid
+        >>> hybrid.pagerank([(0, 1), (2, 1), (3, 1), (1, 0)], iterations=50).top(2)
+        [(1, 0.479...), (0, 0.445...)]
     """
     options = {
         "pagerank.definition": definition, "pagerank.damping": damping, "pagerank.iterations": iterations,
@@ -135,10 +140,11 @@ def personalised_pagerank(
         iterations: NotCertified if so many are not enough.
         check: one more iteration, made in another way, changes the ranks by no more than the tolerance.
 
-    >>> import hybrid
-    >>> star = hybrid.from_edges([(0, 1), (0, 2), (2, 3)], directed=False)
-    >>> star.personalised_pagerank(3).top(1)
-    [(2, 0.358...)]
+    Examples:
+        >>> import hybrid
+        >>> star = hybrid.from_edges([(0, 1), (0, 2), (2, 3)], directed=False)
+        >>> star.personalised_pagerank(3).top(1)
+        [(2, 0.358...)]
     """
     from hybrid.api.personalised import PersonalisedPageRank
 
@@ -149,10 +155,11 @@ def personalised_pagerank(
 def label_propagation(graph: GraphLike, *, iterations: int = 10, check: bool = True) -> results.CommunityResult:
     """Communities as LDBC's label propagation (CDLP) finds them, in so many rounds.
 
-    >>> import hybrid
-    >>> two = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (2, 3)]
-    >>> hybrid.from_edges(two, directed=False).label_propagation().groups()
-    [[0, 1, 2], [3, 4, 5]]
+    Examples:
+        >>> import hybrid
+        >>> two = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (2, 3)]
+        >>> hybrid.from_edges(two, directed=False).label_propagation().groups()
+        [[0, 1, 2], [3, 4, 5]]
     """
     options = {"cdlp.iterations": iterations}
     return run_algorithm(results.CommunityResult, _graph(graph), algorithm_named("cdlp"), options=options, check=check)
@@ -167,9 +174,10 @@ def louvain(graph: GraphLike, *, resolution: float = 1.0, seed: int = 0, check: 
         seed: of the order in which vertices are looked at.
         check: compute the modularity again.
 
-    >>> import hybrid
-    >>> hybrid.louvain(hybrid.load("examples/karate.el", directed=False)).facts["modularity"] > 0.41
-    True
+    Examples:
+        >>> import hybrid
+        >>> hybrid.louvain(hybrid.load("examples/karate.el", directed=False)).facts["modularity"] > 0.41
+        True
     """
     options = {"louvain.resolution": resolution, "louvain.seed": seed}
     return run_algorithm(
@@ -180,9 +188,10 @@ def louvain(graph: GraphLike, *, resolution: float = 1.0, seed: int = 0, check: 
 def k_core(graph: GraphLike, *, check: bool = True) -> results.CoreResult:
     """Core numbers; direction, loops and parallel edges are ignored.
 
-    >>> import hybrid
-    >>> hybrid.k_core([(0, 1), (1, 2), (2, 0), (2, 3)]).to_dict()
-    {0: 2, 1: 2, 2: 2, 3: 1}
+    Examples:
+        >>> import hybrid
+        >>> hybrid.k_core([(0, 1), (1, 2), (2, 0), (2, 3)]).to_dict()
+        {0: 2, 1: 2, 2: 2, 3: 1}
     """
     return run_algorithm(results.CoreResult, _graph(graph), algorithm_named("kcore"), check=check)
 
@@ -190,10 +199,11 @@ def k_core(graph: GraphLike, *, check: bool = True) -> results.CoreResult:
 def triangles(graph: GraphLike, *, check: bool = True) -> results.TrianglesResult:
     """Triangles that each vertex is a corner of; direction, loops and parallel edges are ignored.
 
-    >>> import hybrid
-    >>> found = hybrid.triangles([(0, 1), (1, 2), (2, 0), (2, 3)])
-    >>> found.total, found.to_dict()
-    (1, {0: 1, 1: 1, 2: 1, 3: 0})
+    Examples:
+        >>> import hybrid
+        >>> found = hybrid.triangles([(0, 1), (1, 2), (2, 0), (2, 3)])
+        >>> found.total, found.to_dict()
+        (1, {0: 1, 1: 1, 2: 1, 3: 0})
     """
     return run_algorithm(results.TrianglesResult, _graph(graph), algorithm_named("triangles"), check=check)
 
@@ -201,11 +211,12 @@ def triangles(graph: GraphLike, *, check: bool = True) -> results.TrianglesResul
 def clustering(graph: GraphLike, *, check: bool = True) -> results.ClusteringResult:
     """Local clustering coefficients as LDBC defines them.
 
-    >>> import hybrid
-    >>> square = hybrid.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)], directed=False)
-    >>> found = square.clustering()
-    >>> found[1], round(found.average, 3)
-    (1.0, 0.833)
+    Examples:
+        >>> import hybrid
+        >>> square = hybrid.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)], directed=False)
+        >>> found = square.clustering()
+        >>> found[1], round(found.average, 3)
+        (1.0, 0.833)
     """
     return run_algorithm(results.ClusteringResult, _graph(graph), algorithm_named("lcc"), check=check)
 
@@ -229,9 +240,10 @@ def closeness(
         harmonic: sum of reciprocal distances instead.
         check: compute a sample again, each by a search of its own.
 
-    >>> import hybrid
-    >>> hybrid.from_edges([(0, 1), (1, 2)], directed=False).closeness().to_dict()
-    {0: 0.666..., 1: 1.0, 2: 0.666...}
+    Examples:
+        >>> import hybrid
+        >>> hybrid.from_edges([(0, 1), (1, 2)], directed=False).closeness().to_dict()
+        {0: 0.666..., 1: 1.0, 2: 0.666...}
     """
     whole = _graph(graph)
     options = {**_chosen(whole, vertices, sample, seed), "centrality.harmonic": harmonic}
@@ -257,9 +269,10 @@ def betweenness(
         normalised: as a share of the pairs of other vertices.
         check: the scores, weighted at random, must add up to what all paths weigh.
 
-    >>> import hybrid
-    >>> hybrid.from_edges([(0, 1), (1, 2)], directed=False).betweenness().to_dict()
-    {0: 0.0, 1: 1.0, 2: 0.0}
+    Examples:
+        >>> import hybrid
+        >>> hybrid.from_edges([(0, 1), (1, 2)], directed=False).betweenness().to_dict()
+        {0: 0.0, 1: 1.0, 2: 0.0}
     """
     whole = _graph(graph)
     options = {**_chosen(whole, sources, sample, seed), "centrality.normalised": normalised}

@@ -25,12 +25,13 @@ class Graph:
     Make one with `hybrid.load`, `hybrid.generate` or `hybrid.from_edges`. Searches reuse its buffers, so the second
     ``graph.bfs(source)`` is much quicker than the first.
 
-    >>> import hybrid
-    >>> graph = hybrid.from_edges([("a", "b"), ("b", "c")], directed=False)
-    >>> graph.vertex_count, graph.edge_count, graph.directed, graph.weighted
-    (3, 2, False, False)
-    >>> graph.vertices.tolist()
-    ['a', 'b', 'c']
+    Examples:
+        >>> import hybrid
+        >>> graph = hybrid.from_edges([("a", "b"), ("b", "c")], directed=False)
+        >>> graph.vertex_count, graph.edge_count, graph.directed, graph.weighted
+        (3, 2, False, False)
+        >>> graph.vertices.tolist()
+        ['a', 'b', 'c']
     """
 
     __networkx_backend__ = "tandem"  # networkx functions take it as it is (docs/networkx.md)

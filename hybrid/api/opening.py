@@ -42,9 +42,10 @@ def load(
         duplicates: "drop" or "keep" repeated edges; of weights the least stays.
         cache: keep what was built.
 
-    >>> import hybrid
-    >>> hybrid.load("examples/karate.el", directed=False)
-    Graph(karate.el: 34 vertices, 78 edges, undirected)
+    Examples:
+        >>> import hybrid
+        >>> hybrid.load("examples/karate.el", directed=False)
+        Graph(karate.el: 34 vertices, 78 edges, undirected)
     """
     from hybrid.opening import open_graph
     from hybrid.trace import Trace
@@ -79,9 +80,10 @@ def generate(
         cols: of the grid.
         weights: (least, most) of whole weights drawn evenly; None is no weights.
 
-    >>> import hybrid
-    >>> hybrid.generate("grid", rows=3, cols=4)
-    Graph(grid-3x4: 12 vertices, 17 edges, undirected)
+    Examples:
+        >>> import hybrid
+        >>> hybrid.generate("grid", rows=3, cols=4)
+        Graph(grid-3x4: 12 vertices, 17 edges, undirected)
     """
     from hybrid.opening import generate_edges, generator_name
 
@@ -124,11 +126,12 @@ def from_edges(
         self_loops: "drop" or "keep" edges from a vertex to itself.
         duplicates: "drop" or "keep" repeated edges; of weights the least stays.
 
-    >>> import hybrid
-    >>> hybrid.from_edges([0, 0, 1], [1, 2, 2], directed=False)
-    Graph(arrays: 3 vertices, 3 edges, undirected)
-    >>> hybrid.from_edges([("Rome", "Pisa"), ("Pisa", "Turin")]).bfs("Rome").to_dict()
-    {'Rome': 0, 'Pisa': 1, 'Turin': 2}
+    Examples:
+        >>> import hybrid
+        >>> hybrid.from_edges([0, 0, 1], [1, 2, 2], directed=False)
+        Graph(arrays: 3 vertices, 3 edges, undirected)
+        >>> hybrid.from_edges([("Rome", "Pisa"), ("Pisa", "Turin")]).bfs("Rome").to_dict()
+        {'Rome': 0, 'Pisa': 1, 'Turin': 2}
     """
     if target is not None:
         named = reading.edges_of_arrays(source, target, weight, directed=directed, vertices=vertices)

@@ -1,9 +1,11 @@
-"""The examples run as they are, and say what they promise; so do the cells of the notebook."""
+"""The examples run as they are, and say what they promise; so do the cells of the notebook. The site builds."""
 
 from __future__ import annotations
 
 import ast
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +34,24 @@ def test_example(name: str, project_root: Path, tmp_path: Path) -> None:
 
 def test_every_example_is_run(project_root: Path) -> None:
     assert {path.name for path in (project_root / "examples").glob("*.py")} == set(PROMISED)
+
+
+def test_documentation_builds(project_root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    environment = {
+        **os.environ,
+        "NO_MKDOCS_2_WARNING": "1",
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+    }
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=project_root, env=environment, timeout=100)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    for name in ("index", "tutorial", "api-reference", "command-line", "examples", "configuration"):
+        page = (tmp_path / "site" / f"{name}.html").read_text(encoding="utf-8")
+        assert not re.search(r'<(script|link|img)[^>]*(src|href)="(https?:)?//', page), name  # nothing from elsewhere
+    reference = (tmp_path / "site" / "api-reference.html").read_text(encoding="utf-8")
+    assert all(f'id="hybrid.api.algorithms.{name}"' in reference for name in ("bfs", "sssp", "betweenness"))
 
 
 def test_notebook(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> None:
