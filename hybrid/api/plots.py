@@ -9,6 +9,8 @@ import numpy as np
 from hybrid.errors import EnvironmentProblem
 from hybrid.library.distribution import describe_spread
 
+_SKEWED = 50.0  # a largest value so many times the smallest asks for a logarithmic axis
+
 if TYPE_CHECKING:
     from hybrid.api.results import PathsResult, Result
 
@@ -29,13 +31,19 @@ def plot_distribution(result: Result, ax: Any = None) -> Any:
     spread = describe_spread(main, result.graph.rows.user_ids, result._raw[main.name])
     low, high, amount = (np.array(column, float) for column in zip(*spread["bins"], strict=True))
     single = bool((low == high).all())
-    if single and low.size > 1:
-        width = np.full(low.size, 0.8 * float(np.diff(low).min()))
+    skewed = bool(0 < _SKEWED * low[0] < high[-1])
+    if skewed:
+        width = np.where(high > low, high - low, 0.1 * low)
+        ax.set_xscale("log")
+    elif single:
+        width = np.full(low.size, 0.8 * float(np.diff(low).min(initial=1)))
     else:
         width = np.where(high > low, high - low, 0.8)
     ax.bar(low, amount, width, align="center" if single else "edge")
-    if not single and high[-1] > 50 * max(low[low > 0].min(initial=high[-1]), 1e-300):
-        ax.set_xscale("log")
+    if amount.max() > _SKEWED * amount[amount > 0].min():
+        ax.set_yscale("log")
+    if single and not skewed and result.values.dtype.kind in "iu":
+        ax.xaxis.get_major_locator().set_params(integer=True)
     groups = spread["what"] == "groups"
     ax.set_xlabel("vertices in a group" if groups else main.name)
     ax.set_ylabel("groups" if groups else "vertices")
