@@ -158,9 +158,12 @@ class RankLibraryJob(RankJob):
         yield from barrier()  # rank 0 may still be checking the last one: wait without spinning
         yield from barrier(patient=False)
         began = time.perf_counter()
-        finding: PartFinding = yield from chosen.drive(
-            made, -1 if source is None else source.internal, _options(self.config)
-        )
+        try:
+            finding: PartFinding = yield from chosen.drive(
+                made, -1 if source is None else source.internal, _options(self.config)
+            )
+        except InputError as error:  # found by all of them together
+            raise Agreed(error) from error
         slowest = yield AllReduce(np.array([round((time.perf_counter() - began) * 1e9)], np.int64), "max")
         if finding.unfinished:
             fix = "raise pagerank.iterations, or pagerank.tolerance"

@@ -61,6 +61,8 @@ def recompute_modularity(graph: Graph, label: np.ndarray, resolution: float = 1.
     source = np.repeat(np.arange(graph.n), np.diff(graph.out_offsets))
     target = graph.out_targets
     weight = np.ones(graph.m) if graph.weight is None else graph.weight.astype(np.float64)
+    if weight.max(initial=0.0) > 1e290:  # sums of such numbers may be infinite; modularity has no unit
+        weight = weight / weight.max()
     if not graph.directed:
         weight = np.where(source == target, weight, weight / 2)
     edges = weight.sum()

@@ -142,6 +142,8 @@ def _weights_of(graph: Graph) -> _Weights:
         raise InputError(
             "modularity needs weights from 0 up", value=float(arc_weight.min()), fix="read the graph without weights"
         )
+    if arc_weight.size and arc_weight.max() > np.finfo(np.float64).max / (4 * arc_weight.size):
+        arc_weight = arc_weight / arc_weight.max()  # their sum would be infinite, and only shares of it count
     rows = np.repeat(np.arange(graph.n, dtype=np.int32), np.diff(graph.out_offsets))
     offsets, ids, weight = graph.out_offsets, graph.out_targets, arc_weight
     if graph.directed:

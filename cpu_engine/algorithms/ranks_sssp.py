@@ -93,14 +93,18 @@ def _prepare(part: Part, delta: float | None) -> Generator[Any, Any, _Worker]:
     if largest[1]:
         raise InputError("shortest paths need weights that are finite and not negative", fix="correct the weights")
     most = float(largest[:1].view(np.float64)[0]) if floats else int(largest[0])
-    share = float(np.sum(weight, dtype=np.float64)) / most if most > 0 else 0.0
+    share = float(np.sum(weight / most, dtype=np.float64)) if most > 0 else 0.0  # the sum itself may be infinite
     total = yield AllReduce(np.array([round(share * _FIXED_POINT)], np.int64))
     mean = float(total[0]) / _FIXED_POINT * most / max(part.m, 1)
     dtype: type = np.float64
     if not floats:
         longest = int(most) * max(part.n - 1, 1)
         if longest > _NOTHING_WAITS // 2:
-            raise InputError("distances would not fit into 64 bits", value=int(most), fix="use smaller weights")
+            raise InputError(
+                "ranks cannot rule out distances that do not fit into 64 bits: this weight, at every vertex but one",
+                value=int(most),
+                fix="run on one rank (--set ranks=1), or divide all weights by a common factor",
+            )
         dtype = np.uint32 if longest < 1 << 31 else np.int64
     begun = DELTA_FACTOR * mean * part.n / max(part.m, 1) if delta is None else delta
     return _Worker(part, dtype, begun if floats else max(1, round(begun)), adaptive=delta is None)
