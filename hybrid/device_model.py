@@ -136,10 +136,6 @@ class DeviceModel:
         products = math.ceil(math.log2(max(1, diameter))) + 1
         return products * self.matmul(k, k) + k * k / self.link_bytes_per_s
 
-    def load_s(self, k: int) -> float:
-        """Seconds to carry the core's matrix over the link, once per core. Not part of any round."""
-        return self.matrix_bytes(k) / self.link_bytes_per_s
-
     # ------------------------------------------------------------------------------------------ what it holds
 
     def matrix_bytes(self, k: int) -> int:

@@ -116,10 +116,14 @@ class NpuPartner:
         if self._made_directory and not self._config.exchange.keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    @property
+    def _keeps_worker(self) -> bool:
+        return self._config.npu.worker == "external" and self._config.npu.keep_worker
+
     def _stop_worker(self) -> None:
         t0 = self._trace.now()
         self._look_for_worker_facts()
-        if self._config.npu.worker == "external" and self._config.npu.keep_worker:
+        if self._keeps_worker:
             self._act(messages.Withdraw("the job is done"))
         else:
             self._act(messages.Stop())
@@ -249,7 +253,7 @@ class NpuPartner:
                 self._suppress(self._mailbox.abandon, round_id)
             case messages.GiveUp(reason):
                 self._give_up(reason)
-            case messages.WriteStop():
+            case messages.WriteStop() if not self._keeps_worker:  # else the next job may fare better with it
                 self._suppress(self._mailbox.write_stop)
         return None
 

@@ -22,9 +22,7 @@ from cpu_engine.comm.encoding import (
     Encoding,
     Packed,
     Room,
-    pack_bits,
     pack_improved,
-    unpack_bits,
     unpack_min,
 )
 from cpu_engine.comm.errors import CommError
@@ -171,25 +169,6 @@ class Phase:
             note_known_step(changed, agreed.begin, agreed.indices, agreed.total, values, known)
         self._note_received(payload, changed.size, begin)
         return changed
-
-    def flag_messages(self, flags: np.ndarray) -> dict[int, np.ndarray]:
-        """``messages`` for a field of flags (uint8): those that are set, each time."""
-        begin = time.perf_counter()
-        payloads = {}
-        for peer, agreed in self.outgoing.items():
-            packed = pack_bits(agreed, flags, self._room)
-            if packed.count:
-                self.statistics.note_sent(packed)
-                payloads[peer] = packed.payload
-        self.statistics.pack_s += time.perf_counter() - begin
-        return payloads
-
-    def apply_flags(self, peer: int, payload: np.ndarray, flags: np.ndarray) -> int:
-        """Set the flags that came from ``peer``; how many came, set before or not."""
-        begin = time.perf_counter()
-        count = unpack_bits(payload, self._heard_from(peer), flags)
-        self._note_received(payload, count, begin)
-        return count
 
     def _heard_from(self, peer: int) -> AgreedList:
         if peer not in self.incoming:

@@ -59,6 +59,21 @@ def answer(partner: NpuPartner, rows: np.ndarray) -> WorkerMailbox:
     return worker
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_worker_that_is_kept_is_not_stopped_when_this_job_gives_up(tmp_path: Path, keep: bool) -> None:
+    options = [f"exchange.dir={tmp_path}", "npu.worker=external", f"npu.keep_worker={keep}"]
+    partner = NpuPartner(load_config(None, options), tmp_path / "worker.log", Trace())
+    partner.start()
+    partner.publish_edges(OFFSETS, TARGETS, 3)
+    partner.submit(np.array([0, -1, -1], np.int32))
+    round_id = WorkerMailbox(tmp_path).pending_rounds()[-1]
+    partner.distrust("it lies")
+    assert not partner.usable
+    assert (tmp_path / round_id / layout.STOP_FLAG).exists(), "nobody waits for this round any more"
+    partner.close()
+    assert (tmp_path / layout.STOP_FLAG).exists() == (not keep)
+
+
 def test_the_answer_has_the_shape_of_the_question(partner: NpuPartner) -> None:
     partner.publish_edges(OFFSETS, TARGETS, 3)
     mine = BATCH.copy()
