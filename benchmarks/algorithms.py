@@ -30,10 +30,19 @@ def execute(options: argparse.Namespace) -> Report:
     question = QUESTIONS[options.benchmark]
     set_threads(options.threads)
     workload = open_workload(config_of(options))
-    if question.weighted:
+    own = question.weighted and has_own_weights(workload)
+    if question.weighted and not own:
         workload = with_weights(workload)
-    contest, silent = run_contest(workload, question, options)
+    contest, silent = run_contest(workload, question, options, own_weights=own)
     return report_of(contest, question, silent, options)
+
+
+def has_own_weights(workload: Workload) -> bool:
+    """Whether the graph has weights that every contestant can take: whole ones of 31 bits."""
+    weight = workload.graph.weight
+    return (
+        weight is not None and weight.dtype.kind == "i" and weight.min(initial=0) >= 0 and weight.max(initial=0) < 2**31
+    )
 
 
 def with_weights(workload: Workload) -> Workload:
@@ -58,7 +67,9 @@ def checked_answers(workload: Workload, question: Question, roots: list[Root]) -
     return found
 
 
-def run_contest(workload: Workload, question: Question, options: argparse.Namespace) -> tuple[Contest, list[str]]:
+def run_contest(
+    workload: Workload, question: Question, options: argparse.Namespace, *, own_weights: bool = False
+) -> tuple[Contest, list[str]]:
     """Let everybody who has the algorithm run it in turns; and who has not."""
     present, absent = chosen_peers(options)
     roots = workload.roots if question.rooted else workload.roots[:1]
@@ -67,13 +78,18 @@ def run_contest(workload: Workload, question: Question, options: argparse.Namesp
     contest = Contest(workload, [], {}, absent, baseline=OURS)
     with ExitStack() as open_things:
         folder = open_things.enter_context(work_folder(options))
-        hand_out(workload.graph, folder, {"user"}, gap=program is not None, weighted=question.weighted)
+        hand_out(
+            workload.graph, folder, {"user"}, gap=program is not None, weighted=question.weighted,
+            own_weights=own_weights,
+        )  # fmt: skip
         hall = Hall(options, folder, {"user": expected}, contest, open_things)
         hall.seat_for(question, OURS, OURS, workload.roots)
         silent = [peer.name for peer in present if not hall.seat_for(question, peer.name, peer.name, workload.roots)]
         if program is not None:
             contest.entries["gap"] = Entry("", options.threads, "user")
             own = ("-i", str(len(workload.roots))) if question.batched else question.gap_arguments
+            if question.weighted and options.gap_delta is not None:
+                own = ("-d", str(options.gap_delta))
             hall.contestants.append(
                 GapContestant(
                     "gap", program, folder / f"user.{'wsg' if question.weighted else 'sg'}", "user", options.threads,

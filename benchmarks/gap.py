@@ -18,7 +18,6 @@ import numpy as np
 
 from benchmarks.memory import peak_bytes
 from benchmarks.peers.adapter import Rows
-from benchmarks.questions import edge_weights
 from benchmarks.rounds import ContestantFailed, Finding, Root, Turn
 from benchmarks.seat import thread_settings
 from hybrid.errors import EnvironmentProblem
@@ -91,12 +90,14 @@ def write_sg(rows: Rows, path: Path, *, weighted: bool = False) -> None:
     """
     with path.open("wb") as file:
         file.write(struct.pack("<?qq", rows.directed, rows.out_targets.size, rows.n))
-        sides = [(rows.out_offsets, rows.out_targets), (rows.in_offsets, rows.in_sources)]
-        for offsets, targets in sides if rows.directed else sides[:1]:
+        sides = [
+            (rows.out_offsets, rows.out_targets, rows.weights),
+            (rows.in_offsets, rows.in_sources, rows.in_weights),
+        ]
+        for offsets, targets, weights in sides if rows.directed else sides[:1]:
             np.ascontiguousarray(offsets, "<i8").tofile(file)
             if weighted:
-                sources = np.repeat(np.arange(rows.n, dtype=np.int32), np.diff(offsets))
-                targets = np.stack((targets, edge_weights(sources, targets)), axis=1)
+                targets = np.stack((targets, weights()), axis=1)
             np.ascontiguousarray(targets, "<i4").tofile(file)
 
 

@@ -34,6 +34,9 @@ def _add_algorithm(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser)
     _add_contest(parser)
     _add_peers(parser)
+    parser.add_argument(
+        "--gap-delta", type=_positive, metavar="N", help="sssp: the width of GAP's buckets (default 16)"
+    )
     parser.set_defaults(roots=4)
 
 
@@ -76,6 +79,14 @@ def _add_many(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser)
     _add_contest(parser)
     parser.set_defaults(roots=64)
+
+
+def _add_service(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser, roots=False)
+    parser.add_argument("--clients", type=_positive, default=64, help="that ask at once (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="each way (default %(default)g)")
+    parser.add_argument("--threads", type=_positive, default=2, help="threads of the engines (default %(default)s)")
+    parser.set_defaults(scale=18)
 
 
 def _add_growth(parser: argparse.ArgumentParser) -> None:
@@ -228,7 +239,7 @@ def _positive(text: str) -> int:
 
 Add = Callable[[argparse.ArgumentParser], None]
 ALGORITHMS = {
-    "sssp": "our shortest paths (weights 1..255)",
+    "sssp": "our shortest paths (the file's weights, or 1..255)",
     "wcc": "our weak components",
     "scc": "our strong components",
     "pagerank": "our PageRank (GAP's definition)",
@@ -254,6 +265,11 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
     "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks", _add_ranks),
     "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.regret", _add_regret),
+    "service": (
+        "the resident service: start, one client, many with and without batching",
+        "benchmarks.service",
+        _add_service,
+    ),
     "exchange": ("a round through the exchange directory, worker warm", "benchmarks.exchange", _add_exchange),
     "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
 }

@@ -17,13 +17,22 @@ def internal_rows(graph: Graph) -> Rows:
     return Rows(graph.n, graph.directed, graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources)
 
 
-def user_rows(graph: Graph) -> Rows:
-    """The graph in positions of the user's ids."""
+def user_rows(graph: Graph, *, own_weights: bool = False) -> Rows:
+    """The graph in positions of the user's ids, with its weights where they are asked for."""
     out_offsets, out_targets = _renamed(graph, graph.in_offsets, graph.in_sources, graph.out_offsets)
     in_offsets, in_sources = out_offsets, out_targets
     if graph.directed:
         in_offsets, in_sources = _renamed(graph, graph.out_offsets, graph.out_targets, graph.in_offsets)
-    return Rows(graph.user_ids.size, graph.directed, out_offsets, out_targets, in_offsets, in_sources)
+    weight = _renamed_weights(graph) if own_weights else None
+    return Rows(graph.user_ids.size, graph.directed, out_offsets, out_targets, in_offsets, in_sources, weight)
+
+
+def _renamed_weights(graph: Graph) -> np.ndarray:
+    """The weights in the order of the out-rows by position."""
+    assert graph.weight is not None
+    position = graph.user_position.astype(np.int64)
+    row = np.repeat(position, np.diff(graph.out_offsets))
+    return graph.weight[np.argsort(row * graph.user_ids.size + position[graph.out_targets])]
 
 
 def _renamed(

@@ -144,11 +144,13 @@ def work_folder(options: argparse.Namespace) -> Iterator[Path]:
         yield Path(name)
 
 
-def hand_out(graph: Graph, folder: Path, numberings: set[str], *, gap: bool, weighted: bool = False) -> None:
+def hand_out(
+    graph: Graph, folder: Path, numberings: set[str], *, gap: bool, weighted: bool = False, own_weights: bool = False
+) -> None:
     """Write the graph for the contestants: ours as a store, for others rows (and .sg files) per numbering."""
     save_store(graph, folder / STORE)
     for ids in sorted(numberings):
-        rows = internal_rows(graph) if ids == "internal" else user_rows(graph)
+        rows = internal_rows(graph) if ids == "internal" else user_rows(graph, own_weights=own_weights)
         rows.save(folder / ids)
         if gap:
             write_sg(rows, folder / f"{ids}.{'wsg' if weighted else 'sg'}", weighted=weighted)

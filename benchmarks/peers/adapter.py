@@ -30,26 +30,38 @@ class Rows:
     out_targets: np.ndarray  # int32
     in_offsets: np.ndarray
     in_sources: np.ndarray
+    own_weight: np.ndarray | None = None  # int64, of each out-entry; None: weights are made up
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         for name in _ROWS if self.directed else _ROWS[:2]:
             np.save(folder / f"{name}.npy", getattr(self, name))
+        if self.own_weight is not None:
+            np.save(folder / "own_weight.npy", self.own_weight)
         (folder / "rows.json").write_text(json.dumps({"n": self.n, "directed": self.directed}))
 
     @classmethod
     def load(cls, folder: Path) -> Rows:
         facts = json.loads((folder / "rows.json").read_text())
         arrays = [np.load(folder / f"{name}.npy") for name in (_ROWS if facts["directed"] else _ROWS[:2])]
-        return cls(facts["n"], facts["directed"], *(arrays if facts["directed"] else arrays * 2))
+        own = folder / "own_weight.npy"
+        weight = np.load(own) if own.exists() else None
+        out_offsets, out_targets, *into = arrays if facts["directed"] else arrays * 2
+        return cls(facts["n"], facts["directed"], out_offsets, out_targets, into[0], into[1], weight)
 
     def sources(self) -> np.ndarray:
         """The row of every entry, int32: with out_targets the graph as a list of pairs."""
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.out_offsets))
 
     def weights(self) -> np.ndarray:
-        """The weight of every entry, int64."""
-        return edge_weights(self.sources(), self.out_targets)
+        """The weight of every entry, int64: the graph's own, or what everybody makes up in the same way."""
+        return edge_weights(self.sources(), self.out_targets) if self.own_weight is None else self.own_weight
+
+    def in_weights(self) -> np.ndarray:
+        """The same of every in-entry."""
+        if self.own_weight is None:
+            return edge_weights(np.repeat(np.arange(self.n), np.diff(self.in_offsets)), self.in_sources)
+        return self.own_weight[np.lexsort((self.sources(), self.out_targets))]
 
     def once(self) -> tuple[np.ndarray, np.ndarray]:
         """Every edge once: of an undirected graph, from the smaller end."""
@@ -58,6 +70,11 @@ class Rows:
             return src, dst
         kept = src <= dst
         return src[kept], dst[kept]
+
+    def weights_once(self) -> np.ndarray:
+        """The weights of these edges."""
+        weight = self.weights()
+        return weight if self.directed else weight[self.sources() <= self.out_targets]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import igraph
 import numpy as np
 
 from benchmarks.peers.adapter import Adapter, Answer, Pairs, Rows
-from benchmarks.questions import edge_weights
 
 
 def make_adapter(threads: int) -> Adapter:
@@ -26,7 +25,7 @@ class IgraphAdapter(Adapter):
 
     def prepare_rows(self, rows: Rows) -> Any:
         src, dst = rows.once()
-        weights = edge_weights(src, dst).tolist() if self.weighted else None
+        weights = rows.weights_once().tolist() if self.weighted else None
         return np.stack((src, dst), axis=1).astype(np.int64), rows.n, rows.directed, weights
 
     def open_rows(self, prepared: Any) -> None:

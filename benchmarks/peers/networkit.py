@@ -9,7 +9,6 @@ import networkit as nk
 import numpy as np
 
 from benchmarks.peers.adapter import Adapter, Answer, Pairs, Rows
-from benchmarks.questions import edge_weights
 
 
 def make_adapter(threads: int) -> Adapter:
@@ -30,7 +29,7 @@ class NetworkitAdapter(Adapter):
         src, dst = rows.once()
         pairs = (src.astype(np.int64), dst.astype(np.int64))
         if self.weighted:
-            return (edge_weights(src, dst).astype(np.float64), pairs), rows.n, rows.directed
+            return (rows.weights_once().astype(np.float64), pairs), rows.n, rows.directed
         return pairs, rows.n, rows.directed
 
     def open_rows(self, prepared: Any) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.gap import parse_report
+from benchmarks.gap import parse_report, write_sg
 from benchmarks.options import ALGORITHMS
+from benchmarks.peers.adapter import Rows
 from benchmarks.questions import QUESTIONS, edge_weights, question_of, value_finding
+from benchmarks.relabel import user_rows
 from benchmarks.rounds import disagreement
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats import read_graph
 from tests.unit.test_bench_command import QUICK, measured
 
 
@@ -48,6 +55,42 @@ def test_a_contest_with_scipy(name: str) -> None:
     ranked = {row["name"]: row["problem"] for row in report.data["contestants"]}
     assert ranked == dict.fromkeys(["tandem", "scipy"] if name in ("wcc", "sssp") else ["tandem"], "")
     assert report.data["without"] == ([] if name in ("wcc", "sssp") else ["scipy"])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_files_own_weights_reach_everybody(directed: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    src, dst, weight = rng.integers(0, 30, 90), rng.integers(0, 30, 90), rng.integers(0, 1000, 90)
+    graph = build_graph(EdgeList(src, dst, weight, directed=directed))
+    rows = user_rows(graph, own_weights=True)
+    ids = graph.user_ids
+    lightest: dict[tuple[int, int], int] = {}
+    for u, v, w in zip(src.tolist(), dst.tolist(), weight.tolist(), strict=True):
+        for pair in [(u, v)] if directed else [(u, v), (v, u)]:
+            lightest[pair] = min(w, lightest.get(pair, w))
+    expected = {pair: w for pair, w in lightest.items() if pair[0] != pair[1]}
+    rows.save(tmp_path / "rows")
+    again = Rows.load(tmp_path / "rows")
+    entries = zip(ids[again.sources()].tolist(), ids[again.out_targets].tolist(), again.weights().tolist(), strict=True)
+    assert {(u, v): w for u, v, w in entries} == expected
+    into = np.repeat(np.arange(rows.n), np.diff(rows.in_offsets))
+    if directed:
+        entries = zip(ids[rows.in_sources].tolist(), ids[into].tolist(), rows.in_weights().tolist(), strict=True)
+        assert {(u, v): w for u, v, w in entries} == expected
+    write_sg(rows, tmp_path / "g.wsg", weighted=True)
+    read = read_graph(tmp_path / "g.wsg")
+    assert read.weight is not None
+    entries = zip(ids[read.src].tolist(), ids[read.dst].tolist(), read.weight.tolist(), strict=True)
+    assert {(u, v): w for u, v, w in entries} == expected
+    once = zip(*(ids[one].tolist() for one in rows.once()), rows.weights_once().tolist(), strict=True)
+    assert all(expected[u, v] == w for u, v, w in once)
+
+
+def test_a_contest_over_a_files_own_weights(tmp_path: Path) -> None:
+    (tmp_path / "g.wel").write_text("1 2 1000\n2 3 5\n1 3 2000\n3 4 1\n")
+    words = ["--graph", str(tmp_path / "g.wel"), "--undirected", "--root", "1", "--trials", "1"]
+    report, _ = measured("sssp", *words, *QUICK, "--peers", "scipy")
+    assert {row["name"]: row["problem"] for row in report.data["contestants"]} == {"tandem": "", "scipy": ""}
 
 
 @pytest.mark.parametrize(
