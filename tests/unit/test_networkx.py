@@ -148,21 +148,22 @@ def test_reasons() -> None:
 
 
 def test_when_it_is_used_by_itself() -> None:
-    small, large = networkx.path_graph(400), networkx.path_graph(60_000)
-    name = "single_source_shortest_path_length"
-    assert "pays from 50000 on" in str(dispatch.should_run(name, (small, 0), {}))
+    small, large = networkx.path_graph(400), networkx.path_graph(25_000)
+    name = "single_source_dijkstra_path_length"
+    assert "pays from 20000 on" in str(dispatch.should_run(name, (small, 0), {}))
+    assert "pays from 1000000 on" in str(dispatch.should_run("is_connected", (large,), {}))
     assert dispatch.should_run(name, (large, 0), {}) is True
     assert "one pair" in str(dispatch.should_run("has_path", (large, 0, 1), {}))
     with networkx.config.backend_priority(algos=["tandem"]):
-        assert networkx.single_source_shortest_path_length(large, 0)[59_999] == 59_999
+        assert networkx.single_source_dijkstra_path_length(large, 0)[24_999] == 24_999
     kept = large.__networkx_cache__["backends"]["tandem"]
     assert kept
     assert dispatch.should_run("has_path", (large, 0, 1), {}) is True
     before = {id(graph) for graph in kept.values()}
-    networkx.single_source_shortest_path_length(large, 1, backend="tandem")
+    networkx.single_source_dijkstra_path_length(large, 1, backend="tandem")
     assert {id(graph) for graph in kept.values()} == before  # converted once
-    large.add_edge(0, 59_999)
-    assert networkx.single_source_shortest_path_length(large, 0, backend="tandem")[59_999] == 1
+    large.add_edge(0, 24_999)
+    assert networkx.single_source_dijkstra_path_length(large, 0, backend="tandem")[24_999] == 1
 
 
 def test_graphs_go_there_and_back() -> None:
