@@ -18,6 +18,7 @@ from types import FrameType
 import uvicorn
 
 from hybrid.errors import EnvironmentProblem
+from hybrid.job import set_threads
 from hybrid.schema import Config
 from hybrid.service.access import read_token
 from hybrid.service.application import make_app
@@ -34,7 +35,8 @@ _LAST_ANSWERS_S = 2.0
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; EnvironmentProblem if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Named, because asyncio sends small answers at once only on sockets that say so.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host.strip("[]"), port))
@@ -53,6 +55,8 @@ class Server:
     def __init__(self, config: Config, *, verbose: bool = False) -> None:
         self.settings = config.service
         token = read_token(self.settings)
+        if config.threads != "auto":
+            set_threads(int(config.threads))
         set_up_logging(token, verbose=verbose)
         self.service = Service(config)
         options = uvicorn.Config(
