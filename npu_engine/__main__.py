@@ -79,7 +79,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="where to compute; auto: Ascend if there is one, else the CPU (default: %(default)s)",
     )
     add("--device-id", type=at_least(0), default=0, metavar="N", help="which Ascend device (default: 0)")
-    add("--threads", type=at_least(1), default=1, metavar="N", help="threads on the CPU device (default: 1)")
+    add(
+        "--threads",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="threads on the CPU device, and for gathering edges of cores in pieces (default: 1)",
+    )
     add("--watch", choices=("auto", "events", "poll"), default="auto", help="how to notice new rounds (default: auto)")
     add("--poll-interval", type=seconds, default=0.002, metavar="S", help="seconds between polls (default: 0.002)")
     add(
@@ -219,7 +225,9 @@ def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logg
     device = choose_device(arguments.device, arguments.device_id, threads=arguments.threads)
     why = arguments.fallback_reason or device.why
     log.info("device %s: %s (MindSpore %s)", device.label, why, version)
-    cores = ResidentCores(compiled=device.kind == "Ascend", memory_budget=arguments.memory_budget)
+    cores = ResidentCores(
+        compiled=device.kind == "Ascend", memory_budget=arguments.memory_budget, threads=arguments.threads
+    )
     cores.warm_up(arguments.warm)
     with Watcher(mailbox.directory, arguments.watch, arguments.poll_interval) as watcher:
         worker = Worker(

@@ -19,11 +19,16 @@ class ResidentCores:
     """Hands out ``CoreProgram``s that share one device and one budget."""
 
     def __init__(
-        self, *, compiled: bool, memory_budget: int | None = None, kind: type[CoreProgram] = CoreProgram
+        self,
+        *,
+        compiled: bool,
+        memory_budget: int | None = None,
+        threads: int = 1,
+        kind: type[CoreProgram] = CoreProgram,
     ) -> None:
         self._compiled, self._given, self._kind = compiled, memory_budget, kind
         self._budget = bytes_to_use(memory_budget)
-        self._device = Device(compiled=compiled, budget=self._budget)
+        self._device = Device(compiled=compiled, budget=self._budget, threads=threads)
         self._cores: dict[Key, CoreProgram] = {}  # least recently used first
         self.evicted = 0
 

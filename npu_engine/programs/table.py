@@ -39,8 +39,8 @@ LARGEST_RESIDENT = 32_768  # 4 GiB of float32
 class Device:
     """How programs compute here: compiled (an NPU) or operation by operation (the CPU), and within how many bytes."""
 
-    def __init__(self, *, compiled: bool, budget: int) -> None:
-        self.compiled = compiled
+    def __init__(self, *, compiled: bool, budget: int, threads: int = 1) -> None:
+        self.compiled, self._threads = compiled, threads
         self._loops = CompiledLoops(budget)
         self.limit(budget)
 
@@ -57,7 +57,7 @@ class Device:
         """The core for step by step computation: whole, or in compacted pieces."""
         if self.fits(edges.size) and not self.compiled:
             return ResidentCore(edges)
-        return CompactedCore(edges, self.side, padded=self.compiled)
+        return CompactedCore(edges, self.side, padded=self.compiled, threads=self._threads)
 
     def loop(self, kind: type[nn.Cell], edges: CoreEdges) -> Any:
         """The core inside a compiled loop; None where that is not the way."""

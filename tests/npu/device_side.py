@@ -73,13 +73,20 @@ def table_answer(
     from npu_engine.programs.table import PROGRAMS, CoreEdges, Device, vector
 
     if (compiled, budget) not in _devices:
-        _devices[compiled, budget] = Device(compiled=compiled, budget=budget)
+        _devices[compiled, budget] = Device(compiled=compiled, budget=budget, threads=2)
     placed = PROGRAMS[name].place(CoreEdges(size, ends, weight.astype(np.float32)), _devices[compiled, budget])
     return placed.batch(rows), np.array([vector(placed, row) for row in rows])
 
 
 def tiles(
-    budget: int, padded: bool, size: int, ends: np.ndarray, active: np.ndarray, wanted: np.ndarray, rows: int
+    budget: int,
+    padded: bool,
+    threads: int,
+    size: int,
+    ends: np.ndarray,
+    active: np.ndarray,
+    wanted: np.ndarray,
+    rows: int,
 ) -> tuple[list[tuple[int, int]], int]:
     """The edges that the tiles hold together, and the most bytes that any of them takes with its vectors."""
     from npu_engine.programs.compaction import CompactedCore, largest_side
@@ -87,7 +94,8 @@ def tiles(
 
     found: list[tuple[int, int]] = []
     most = 0
-    for tile in CompactedCore(CoreEdges(size, ends), largest_side(budget), padded=padded).tiles(active, wanted, rows):
+    core = CompactedCore(CoreEdges(size, ends), largest_side(budget), padded=padded, threads=threads)
+    for tile in core.tiles(active, wanted, rows):
         matrix = tile.matrix.asnumpy()
         target, source = np.nonzero(matrix)
         found += zip(tile.sources[source].tolist(), tile.targets[target].tolist(), strict=True)

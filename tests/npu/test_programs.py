@@ -123,7 +123,8 @@ def test_tiles_hold_each_useful_edge_once_within_the_budget(
     found, most = device_process.submit(
         device_side.tiles,
         budget,
-        data.draw(st.booleans()),
+        data.draw(st.booleans(), label="padded"),
+        data.draw(st.sampled_from([1, 2, 5]), label="threads"),
         size,
         np.array(sorted(edges)),
         np.array(active),
