@@ -22,7 +22,8 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.kernels.sssp_tree import adopt_orphans_step, find_overflow_step, find_tight_parents_step
 
 STRATEGIES = ("delta", "push", "pull")
-WIDTH_SHARE = 1.0  # width of a bucket over the median weight
+WIDTH_DEGREE = 7  # a bucket is as wide as a typical weight at this degree, wider where there are fewer edges,
+MIN_WIDTH_SHARE = 1 / 2  # and not much narrower where there are more
 ROUNDS_PER_STEP = 64  # while a partner may have something to say
 
 
@@ -210,8 +211,12 @@ def sssp(graph: Graph, root: int, *, strategy: str = "delta", delta: float | Non
 def choose_delta(rows: WeightedRows) -> float:
     """The width of a bucket: see docs/sssp.md for the measurements behind it."""
     above = rows.sample[rows.sample > 0]
-    typical = float(np.quantile(above, 0.5, method="lower")) if above.size else 1.0
-    width = typical * WIDTH_SHARE
+    typical = 1.0
+    if above.size:
+        median, largest = float(above[above.size // 2]), float(above[-1])
+        typical = np.sqrt(median) * np.sqrt(float((above / largest).mean()) * largest)  # half way to the mean
+    degree = rows.graph.m / max(rows.graph.n, 1)
+    width = float(typical) * max(MIN_WIDTH_SHARE, (WIDTH_DEGREE / max(degree, 1)) ** 1.5)
     return width if rows.is_float else float(2 ** max(0, round(np.log2(max(width, 1)))))
 
 

@@ -71,24 +71,25 @@ class WeightedRows:
 
     def _rows(self, offsets: np.ndarray, ends: np.ndarray, weight: np.ndarray | None, cuts: np.ndarray) -> Rows:
         threads, ticket = numba.get_num_threads(), np.zeros(1, np.int64)
+        begin = offsets.astype(np.int32) if ends.size < 2**31 else offsets  # half the bytes to wait for
         if weight is None:
             stop = self._bits + 1
             kind = np.uint32 if stop <= 32 else np.uint64
             words = ends.astype(kind)
             np.bitwise_or(words, kind(1 << self._bits), out=words)
-            return offsets, words, None, kind(self._bits)
+            return begin, words, None, kind(self._bits)
         longest = int(np.diff(offsets).max(initial=0))
         if self.is_float or self.max_weight >= NARROW:
             weight = weight + 0.0 if self.is_float else weight.copy()  # -0.0 becomes 0.0
             words = ends.astype(np.uint32)
             spare = np.empty((threads, longest), weight.dtype), np.empty((threads, longest), np.uint32)
             sort_rows_step(cuts, offsets, ticket, *spare, weight, words)
-            return offsets, words, weight, np.uint32(32)
+            return begin, words, weight, np.uint32(32)
         stop = self._bits + int(self.max_weight).bit_length()
         kind = np.uint32 if stop <= 32 else np.uint64
         words = np.empty(ends.size, kind)
         pack_rows_step(cuts, offsets, ends, weight, self._bits, stop, ticket, np.empty((threads, longest), kind), words)
-        return offsets, words, None, kind(self._bits)
+        return begin, words, None, kind(self._bits)
 
     def _sample_weights(self) -> np.ndarray:
         """Weights of edges taken at even distances, ascending."""

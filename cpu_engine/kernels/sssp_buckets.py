@@ -25,6 +25,7 @@ from cpu_engine.kernels.sssp_bins import (
     free_chain,
     put_in_bin,
 )
+from cpu_engine.kernels.sssp_borrow import borrow
 from cpu_engine.kernels.sssp_values import bucket_of, lower_value, weight_of
 from cpu_engine.kernels.team import join_team, meet_team
 
@@ -34,8 +35,6 @@ NOTHING_LEFT, OUT_OF_ROUNDS, ENOUGH_WORK, REFILL = range(4)  # why a run ended
 APART = 8  # tickets, so that they do not share a cache line
 FEW_ROUNDS = 32  # run by a team that is not complete, before another is called together
 ASIDE = 256  # edges whose targets are asked for before the first of them is lowered
-ROWS_AHEAD = 8
-LISTS_AHEAD = 4
 
 
 @njit(cache=True)
@@ -55,7 +54,12 @@ def relax_aside(
                     continue
             new = bucket_of(reach, base, width)
             if new == bucket or old == unreached or new < bucket_of(old, base, width):
-                put_in_bin(pool, link, head, fill, state, lane, new, v)
+                at = fill[lane, new] if new < head.shape[1] else 0
+                if at & (BLOCK - 1) != 0:  # there is room: nearly always, and the call is not for free
+                    pool[at] = v
+                    fill[lane, new] = at + 1
+                else:
+                    put_in_bin(pool, link, head, fill, state, lane, new, v)
 
 
 @njit(cache=True)
@@ -66,10 +70,13 @@ def expand_block(
     """Relax the edges of those in pool[first:last] that belong to the bucket; return (edges looked at, how many)."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     looked, taken, count = 0, 0, 0
+    for i in range(first, last):  # who waits in a bin is all over memory: first ask for everything, then look at it
+        ask_for_line(dist, pool[i])
+        ask_for_line(expanded, pool[i])
+        ask_for_line(offsets, pool[i])
     for i in range(first, last):
-        if i + ROWS_AHEAD < last:
-            ask_for_line(offsets, pool[i + ROWS_AHEAD])
-            ask_for_line(words, offsets[pool[i + LISTS_AHEAD]])
+        ask_for_line(words, offsets[pool[i]])
+    for i in range(first, last):
         u = np.uint64(pool[i])
         near = dist[u]
         if bucket_of(near, base, width) != bucket or expanded[u] == near:
@@ -243,8 +250,11 @@ def run_rounds_share_step(
     Invariant, races, work: see run_rounds_step.
     """
     pool, link, head, fill, state = bins
-    targets, reaches = aside
-    offsets, words, weights, bits = rows
+    pool, link, head, fill, state = borrow(pool), borrow(link), borrow(head), borrow(fill), borrow(state)
+    targets, reaches, deal = borrow(aside[0]), borrow(aside[1]), borrow(deal)
+    board, tickets = borrow(board), borrow(tickets)
+    offsets, words, weights, bits = borrow(rows[0]), borrow(rows[1]), borrow(rows[2]), rows[3]
+    dist, expanded, gate = borrow(dist), borrow(expanded), borrow(gate)
     for lane in range(me, board.shape[0], size):
         board[lane, DEALT] = 0
     done = 0

@@ -14,6 +14,8 @@ from cpu_engine.kernels.atomics import atomic_add
 from cpu_engine.kernels.sssp_pull import ENDS_AHEAD, ROWS_AHEAD, ask_for_end, ask_for_row
 from cpu_engine.kernels.sssp_values import weight_of
 
+FEW = 8  # edges in a short row
+
 
 @njit(cache=True)
 def tight_source(v, offsets, words, weights, bits, dist, parent, nearer):
@@ -35,6 +37,19 @@ def tight_source(v, offsets, words, weights, bits, dist, parent, nearer):
 
 
 @njit(cache=True)
+def tight_of_few(v, offsets, words, weights, bits, dist):
+    """tight_source, nearer ones, without a branch: where rows are short, a wrong guess costs more than the rest."""
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    own, source = dist[v], np.int64(-1)
+    for e in range(offsets[v], offsets[v + 1]):
+        word = words[e]
+        u = np.uint64(word) & mask
+        tight = (dist[u] < own) & (dist[u] + weight_of(word, weights, e, bits) == own)
+        source = np.int64(u) if tight else source
+    return source
+
+
+@njit(cache=True)
 def parents_of_stretch(
     first, last, offsets, words, weights, bits, dist, root, unreached, none, distance, parent
 ):  # fmt: skip
@@ -49,7 +64,10 @@ def parents_of_stretch(
         if v == root:
             source = v
         elif own != unreached:
-            source = tight_source(v, offsets, words, weights, bits, dist, parent, True)
+            if offsets[v + 1] - offsets[v] <= FEW:
+                source = tight_of_few(v, offsets, words, weights, bits, dist)
+            else:
+                source = tight_source(v, offsets, words, weights, bits, dist, parent, True)
             orphans += source < 0
         parent[v] = source
     return orphans
