@@ -7,7 +7,6 @@ from typing import Any
 from cpu_engine.algorithms.check_components import check_components, check_strong_components
 from cpu_engine.algorithms.components import components
 from cpu_engine.algorithms.strong_components import strong_components
-
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
 from hybrid.library.distribution import group_facts, group_headline
 from hybrid.library.field import Label

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from cpu_engine.algorithms.check_k_core import check_k_core
 from cpu_engine.algorithms.k_core import k_core
-
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, Task
 from hybrid.library.field import Field
 from hybrid.terminal import count

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from cpu_engine.algorithms.check_sssp import check_sssp
 from cpu_engine.algorithms.sssp import sssp
-
 from hybrid.library.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.library.field import INT, REAL, Field, Parent
 from hybrid.terminal import count, figure
