@@ -226,8 +226,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
             wanted.graph, str(wanted.algorithm), dict(wanted.options), wanted.source, deadline_s=wanted.deadline_s
         )
         service.submit(job)
-        if job.deadline_s is not None:
-            asyncio.get_running_loop().call_later(job.deadline_s, _stop_late, service, job)
+        service.arm_deadline(job, asyncio.get_running_loop())
         response.headers["Location"] = f"/v1/jobs/{job.id}"
         return job.tell()
 
@@ -257,9 +256,8 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
              responses=told(404))  # fmt: skip
     async def trace(job_id: str) -> Any:
         job = book.get(job_id)
-        events = (
-            list(job.trace.events) if job.trace is not None else await asyncio.to_thread(journal.read_trace, job_id)
-        )
+        running = job.trace
+        events = list(running.events) if running else await asyncio.to_thread(journal.read_trace, job_id)
         return {"job": job_id, "events": events}
 
     @app.get(
@@ -292,11 +290,6 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
             return Response(text, media_type="text/plain; charset=utf-8")
         table = await asyncio.to_thread(forms.as_table, journal, job, run, form)
         return Response(table, media_type="application/octet-stream")
-
-
-def _stop_late(service: Service, job: Job) -> None:
-    if job.state not in OVER:
-        service.book.cancel(job, "deadline")
 
 
 def _add_queries(app: FastAPI, service: Service) -> None:
@@ -344,8 +337,8 @@ def _add_events(app: FastAPI, service: Service) -> None:
         if job is not None:
             known = service.book.get(job)
             first = [("job", known.tell())]
-            if known.trace is not None:
-                first += [("trace", {"job": job, **event}) for event in list(known.trace.events)]
+            running = known.trace
+            first += [("trace", {"job": job, **event}) for event in (list(running.events) if running else [])]
         service.bus.require_room()
         return StreamingResponse(service.bus.stream(job, first), media_type="text/event-stream")
 

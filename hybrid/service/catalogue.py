@@ -112,6 +112,11 @@ class Catalogue:
                 raise Problem(409, "the graph is in use", "wait for its jobs, or cancel them")
             return self._entries.pop(name)
 
+    def drop(self, entry: Entry) -> None:
+        """Forget a graph that was not accepted after all."""
+        with self._lock:
+            self._entries.pop(entry.id, None)
+
     def all(self) -> list[Entry]:
         with self._lock:
             return list(self._entries.values())

@@ -23,7 +23,7 @@ from hybrid.schema import Config
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.compute import Compute, Stopped
 from hybrid.service.events import EventBus, LiveTrace
-from hybrid.service.jobs import CANCELLED, DONE, FAILED, RUNNING, SHUTDOWN, Job, JobBook, stopped_problem
+from hybrid.service.jobs import CANCELLED, DONE, FAILED, QUEUED, RUNNING, SHUTDOWN, Job, JobBook, stopped_problem
 from hybrid.service.journal import Journal
 from hybrid.service.metrics import Metrics
 from hybrid.service.problems import problem_of
@@ -71,8 +71,18 @@ class Runner:
         finally:
             if entry is not None:
                 entry.jobs -= 1
+            self._put_trace_away(job)
             self._metrics.count_job(job.algorithm, job.state)
             _log.info("job", extra={"facts": {"job": job.id, "algorithm": job.algorithm, "state": job.state}})
+
+    def _put_trace_away(self, job: Job) -> None:
+        """From memory to the journal, which has it already if the job is done."""
+        events, job.trace = job.trace.events, None
+        if job.state not in (DONE, QUEUED):
+            try:
+                self._journal.write_result(job.id, {}, events)
+            except OSError:  # forgotten meanwhile, or the disk is full: the job's own document matters more
+                _log.warning("the trace of job %s could not be kept", job.id)
 
     def _run(self, job: Job, entry: Entry) -> None:
         graph, trace = entry.graph, job.trace

@@ -95,6 +95,8 @@ class Server:
         async def serve() -> None:
             loop = asyncio.get_running_loop()
             self.service.bus.attach(loop)
+            for job in self.service.book.all():
+                self.service.arm_deadline(job, loop)
             watch = loop.create_task(self._end_streams())
             await self._http.serve(sockets=[listening])
             watch.cancel()

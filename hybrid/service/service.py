@@ -147,7 +147,12 @@ class Service:
     def _load(self, entry: Entry, *, accepted: bool, keep: bool) -> Entry:
         if keep:
             self.journal.write_graph(entry.id, {"id": entry.id, "origin": entry.origin, "created": entry.created})
-        self.compute.submit(Load(self, entry), accepted=accepted)
+        try:
+            self.compute.submit(Load(self, entry), accepted=accepted)
+        except Problem:
+            self.catalogue.drop(entry)
+            self.journal.forget_graph(entry.id)
+            raise
         return entry
 
     def remove_graph(self, name: str) -> None:
@@ -185,6 +190,16 @@ class Service:
             entry.source(vertex)
         self.book.submit(job)
         return job
+
+    def arm_deadline(self, job: Job, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop a job when its time is over, counted from its submission or, after a restart, from now."""
+
+        def stop() -> None:
+            if job.state not in OVER:
+                self.book.cancel(job, "deadline")
+
+        if job.deadline_s is not None and job.state not in OVER:
+            loop.call_later(job.deadline_s, stop)
 
     def _count_sources(self, job: Job, entry: Entry) -> int:
         if isinstance(job.source, str):
