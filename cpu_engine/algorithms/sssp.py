@@ -83,6 +83,10 @@ class SsspEngine:
             edges += effort.edges
         return steps, edges
 
+    def give_away(self) -> None:
+        """Leave the last result's arrays to whoever has them, and write the next one into others."""
+        self._distance, self._parent = np.empty_like(self._distance), np.empty_like(self._parent)
+
     # -------------------------------------------------------------------------------------- in small steps
 
     def start(self, root: int, *, withhold_core: bool) -> None:
@@ -201,11 +205,18 @@ class SsspEngine:
 
 
 def sssp(graph: Graph, root: int, *, strategy: str = "delta", delta: float | None = None) -> SsspResult:
-    """Shortest paths from ``root``, an internal id. The graph is prepared at its first call and kept so.
+    """Shortest paths from ``root``, an internal id. The graph is prepared at its first call and kept so, with buffers.
 
     ``strategy`` is one of STRATEGIES; ``delta`` the width of a bucket, chosen from the weights if it is not given.
     """
-    return SsspEngine(graph, strategy=strategy, delta=delta).run(root)
+    made = prepare_rows(graph).engines
+    wanted = (strategy, delta, numba.get_num_threads())
+    if wanted not in made:
+        made[wanted] = SsspEngine(graph, strategy=strategy, delta=delta)
+    engine: SsspEngine = made[wanted]
+    found = engine.run(root)
+    engine.give_away()
+    return found
 
 
 def choose_delta(rows: WeightedRows) -> float:

@@ -6,7 +6,6 @@ Made once per graph, used by every run. Invariant: no weight is negative or not 
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
@@ -19,8 +18,7 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, Any]  # offsets, words, 
 STRETCHES = 64  # per thread, of about equally many edges
 SAMPLE = 1 << 16  # edges whose weights stand for all
 NARROW = 2**31  # from here on a weight has no place in a word
-
-_prepared: WeakKeyDictionary[Graph, WeightedRows]
+_KEPT = "_weighted_rows"  # where a graph carries its rows: not in a table, which would keep both alive
 
 
 class WeightedRows:
@@ -48,6 +46,7 @@ class WeightedRows:
         self.in_cuts = self.out_cuts
         self._in: Rows | None = None if graph.directed else self.out
         self.sample = self._sample_weights()
+        self.engines: dict[Any, Any] = {}  # with their buffers, by what they were made for
 
     @property
     def into(self) -> Rows:
@@ -101,9 +100,9 @@ class WeightedRows:
 
 def prepare_rows(graph: Graph) -> WeightedRows:
     """The graph's rows; made at the first call, and kept as long as the graph is."""
-    rows = _prepared.get(graph)
-    if rows is None:
-        rows = _prepared[graph] = WeightedRows(graph)
+    if _KEPT not in graph.__dict__:
+        graph.__dict__[_KEPT] = WeightedRows(graph)
+    rows: WeightedRows = graph.__dict__[_KEPT]
     return rows
 
 
@@ -123,6 +122,3 @@ def _bad_weight(graph: Graph, weight: np.ndarray) -> InputError:
     what = "negative" if value < 0 else "not a finite number"
     fix = "shortest paths need weights of at least 0: shift or drop the edge"
     return InputError(f"the weight of the edge from {names[0]} to {names[1]} is {what}", value=value, fix=fix)
-
-
-_prepared = WeakKeyDictionary()

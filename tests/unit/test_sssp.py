@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,6 +157,21 @@ def test_rows_are_kept_with_the_graph_and_chosen_narrow() -> None:
     wide = build_graph(random_weights(kronecker(8), 2**30), directed=False)
     assert WeightedRows(wide).out[1].dtype == np.uint64
     assert choose_delta(WeightedRows(wide)) > choose_delta(prepare_rows(graph)) >= 1
+
+
+def test_results_are_the_callers_and_graphs_are_let_go() -> None:
+    """Buffers and rows live with the graph, not longer; a result is not written over by the next run."""
+    graph = build_graph(random_weights(grid(9, 9), 256), directed=False)
+    first, second = sssp(graph, 0), sssp(graph, 1)
+    assert not np.shares_memory(first.distance, second.distance)
+    assert not np.shares_memory(first.parent, second.parent)
+    assert check_sssp(graph, 0, first.distance, first.parent).holds
+    assert len(prepare_rows(graph).engines) == 1
+    rows, alive = weakref.ref(prepare_rows(graph)), weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert alive() is None
+    assert rows() is None
 
 
 REAL = {"soc-Epinions1/soc-Epinions1.txt.gz": True, "roads-rome/roads-rome.wel.gz": False}
