@@ -85,7 +85,7 @@ class Buckets:
         self._deal = np.empty((lanes, lanes * blocks), np.int32)
         self._board = np.zeros((lanes, 16), np.int64)
         self._team = np.zeros((2, 8), np.int64)
-        self._tickets = np.zeros(2 * APART, np.int64)
+        self._tickets = np.zeros(2 * lanes * APART, np.int64)
         self._rest = np.empty((lanes, n + 1 if spans else 1), np.int32)
         self._tally = np.zeros((lanes, 8), np.int64)
         self._alone = lanes == 1 or rows.graph.m < serial_edges

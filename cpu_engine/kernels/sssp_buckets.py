@@ -198,14 +198,20 @@ def deal_bins(me, size, link, head, fill, state, bucket, deal, board, over):
 
 
 @njit(cache=True)
-def take_block(tickets, turn_of, deal, board):
-    """The next dealt block and how many entries it holds, (-1, 0) if there is none."""
-    turn = atomic_add(tickets, turn_of, 1)
-    for owner in range(board.shape[0]):
-        if turn < board[owner, DEALT]:
-            return deal[owner, turn], (board[owner, HELD] if turn == 0 else BLOCK)
-        turn -= board[owner, DEALT]
-    return NONE, 0
+def take_block(tickets, turn_of, deal, board, owner, me):
+    """The next dealt block, how many entries it holds, and whose it was; (-1, 0, ...) if there is none.
+
+    The own lanes' come first: those vertices lie where the member has been before, and so in its cache.
+    """
+    lanes = board.shape[0]
+    while owner < me + lanes:
+        lane = owner % lanes
+        if tickets[turn_of + lane * APART] < board[lane, DEALT]:
+            turn = atomic_add(tickets, turn_of + lane * APART, 1)
+            if turn < board[lane, DEALT]:
+                return deal[lane, turn], (board[lane, HELD] if turn == 0 else BLOCK), owner
+        owner += 1
+    return NONE, 0, owner
 
 
 @njit(cache=True)
@@ -216,7 +222,7 @@ def expand_bucket(
     """Take dealt blocks as long as there are any, then go on with the own bin while it is short."""
     looked, taken = 0, 0
     chain = NONE
-    block, held = take_block(tickets, turn_of, deal, board)
+    block, held, owner = take_block(tickets, turn_of, deal, board, me, me)
     dealt = block != NONE
     while True:
         if not dealt and block == NONE:
@@ -232,7 +238,7 @@ def expand_bucket(
         looked += more
         taken += others
         if dealt:
-            block, held = take_block(tickets, turn_of, deal, board)
+            block, held, owner = take_block(tickets, turn_of, deal, board, owner, me)
             dealt = block != NONE
         else:
             block, held = link[block], BLOCK
@@ -268,12 +274,12 @@ def run_rounds_share_step(
         deal_bins(me, size, link, head, fill, state, bucket, deal, board, end >= 0)
         if end >= 0:
             return bucket, end, done
-        if me == 0:
-            tickets[(done + 1) % 2 * APART] = 0
+        for lane in range(me, board.shape[0], size):
+            tickets[((done + 1) % 2 * board.shape[0] + lane) * APART] = 0
         meet_team(gate, size, 2 * done + 2)
         expand_bucket(
-            me, deal, board, tickets, done % 2 * APART, offsets, words, weights, bits, dist, expanded, bucket, base,
-            width, bound, unreached, core, size == 1, targets, reaches, pool, link, head, fill, state,
+            me, deal, board, tickets, done % 2 * board.shape[0] * APART, offsets, words, weights, bits, dist, expanded,
+            bucket, base, width, bound, unreached, core, size == 1, targets, reaches, pool, link, head, fill, state,
         )  # fmt: skip
         done += 1
 
