@@ -164,6 +164,8 @@ class Compute:
         try:
             if work is not None and work.stop_reason:
                 raise Stopped
+            if self._waiting:
+                self._wake()  # who came while this was closed had a signal that nobody heeded
             yield
         finally:
             self._open = False
