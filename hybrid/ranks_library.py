@@ -16,6 +16,7 @@ import numba
 import numpy as np
 
 from cpu_engine.algorithms.ranks_library import Options, PartFinding, RankAlgorithm, rank_algorithm
+from cpu_engine.algorithms.sssp_rows import find_bad_weight
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.errors import InputError
@@ -145,7 +146,10 @@ class RankLibraryJob(RankJob):
                 if source is not None and source.internal < 0:  # nothing to search, so nobody to help
                     found, seconds = algorithm.run(task) if own is not None else None, 0.0
                 else:
-                    found, seconds = yield from self._run(chosen, made, source, own)
+                    try:
+                        found, seconds = yield from self._run(chosen, made, source, own)
+                    except InputError as error:  # found by all of them together; one of them can name the edge
+                        raise Agreed(find_bad_weight(graph) or error) from error
                 if found is not None:
                     runs.append(conclude_run(algorithm, task, found, seconds, self.trace))
         self.trace.source = None
@@ -158,12 +162,9 @@ class RankLibraryJob(RankJob):
         yield from barrier()  # rank 0 may still be checking the last one: wait without spinning
         yield from barrier(patient=False)
         began = time.perf_counter()
-        try:
-            finding: PartFinding = yield from chosen.drive(
-                made, -1 if source is None else source.internal, _options(self.config)
-            )
-        except InputError as error:  # found by all of them together
-            raise Agreed(error) from error
+        finding: PartFinding = yield from chosen.drive(
+            made, -1 if source is None else source.internal, _options(self.config)
+        )
         slowest = yield AllReduce(np.array([round((time.perf_counter() - began) * 1e9)], np.int64), "max")
         if finding.unfinished:
             fix = "raise pagerank.iterations, or pagerank.tolerance"

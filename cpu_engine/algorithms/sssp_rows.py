@@ -38,7 +38,7 @@ class WeightedRows:
         if weight is not None and weight.size:
             low, high = weight.min(), weight.max()
             if not (low >= 0 and high < np.inf):
-                raise _bad_weight(graph, weight)
+                raise find_bad_weight(graph) or AssertionError("there is one")
             self.max_weight = float(high) if self.is_float else int(high)
         self._bits = max(1, int(graph.n - 1).bit_length())
         self.out_cuts = _cut_evenly(graph.out_offsets)
@@ -114,8 +114,12 @@ def _cut_evenly(offsets: np.ndarray) -> np.ndarray:
     return np.unique(np.append(np.searchsorted(work, shares[:-1]), n))
 
 
-def _bad_weight(graph: Graph, weight: np.ndarray) -> InputError:
-    at = int(np.flatnonzero(~(weight >= 0) | (weight == np.inf))[0])
+def find_bad_weight(graph: Graph) -> InputError | None:
+    """What to say of the first edge that shortest paths cannot take; None if they can take all."""
+    weight = graph.weight
+    if weight is None or not (bad := np.flatnonzero(~(weight >= 0) | (weight == np.inf))).size:
+        return None
+    at = int(bad[0])
     u = int(np.searchsorted(graph.out_offsets, at, side="right")) - 1
     names = graph.user_ids[graph.user_position[[u, int(graph.out_targets[at])]]]
     value = weight[at].item()

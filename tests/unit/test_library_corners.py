@@ -168,6 +168,15 @@ def test_on_ranks(name: str, directed: bool, tmp_path: Path) -> None:
         assert found == (pytest.approx(wanted, rel=1e-12) if name == "pagerank" else wanted), corner
 
 
+@pytest.mark.parametrize("weight", ["-3", "-0.5"])
+def test_ranks_name_the_edge_that_they_refuse(weight: str, tmp_path: Path) -> None:
+    path = tmp_path / "g.wel"
+    path.write_text(f"1 2 {weight.strip('-')}\n40 50 {weight}\n")
+    settings = [f"graph.path={path}", "graph.directed=true", "algorithm=sssp", "source=1", f"output={tmp_path / 'out'}"]
+    with pytest.raises(Agreed, match="edge from 40 to 50 is negative"):
+        run_on("aab", load_config(None, [*settings, "npu.mode=off"]))
+
+
 @pytest.mark.parametrize("kind", ["one rank", "three ranks"])
 def test_a_distance_that_overflows_is_refused_everywhere(kind: str, tmp_path: Path) -> None:
     edges: Edges = [(1, 2, LARGEST - 1), (2, 3, 2)]
