@@ -42,6 +42,8 @@ def is_tree(
     arcs = arcs_from(edges, directed)
     if parent.get(root) != root or set(parent) != set(distance):
         return False
+    if not set(parent.values()) <= set(distance):
+        return False
     for v, p in parent.items():
         tight = any(end == v and distance[p] + weight == distance[v] for end, weight in arcs.get(p, ()))
         if v != root and not tight:
