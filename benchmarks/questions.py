@@ -34,7 +34,7 @@ class Question:
 QUESTIONS = {
     one.name: one
     for one in (
-        Question("sssp", "whole", rooted=True, weighted=True, gap="sssp", gap_arguments=("-d", "16")),
+        Question("sssp", "whole", rooted=True, weighted=True, gap="sssp", gap_arguments=("-d", "2")),
         Question("wcc", "labels", gap="cc"),
         Question("scc", "labels"),
         Question("pagerank", "real", tolerance=0.02, gap="pr", settings=("pagerank.definition=gap",)),
