@@ -16,14 +16,16 @@ import numpy as np
 from cpu_engine.algorithms.sssp_delta import MIN_DEGREE, SPANS, Buckets
 from cpu_engine.algorithms.sssp_pull import PullRounds
 from cpu_engine.algorithms.sssp_rows import WeightedRows, prepare_rows
+from cpu_engine.algorithms.sssp_skeleton import SkeletonSearch, prepare_skeleton
 from cpu_engine.algorithms.traversal import Adoption, Step
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
-from cpu_engine.kernels.sssp_tree import adopt_orphans_step, find_overflow_step, find_tight_parents_step
+from cpu_engine.kernels.sssp_tree import adopt_orphans_step, find_tight_parents_step
 
 STRATEGIES = ("delta", "push", "pull")
 WIDTH_DEGREE = 7  # a bucket is as wide as a typical weight at this degree, wider where there are fewer edges,
 MIN_WIDTH_SHARE = 1 / 2  # and not much narrower where there are more
+PLAIN_RUNS = 1  # of a graph, before its skeleton is made: to prepare that takes as long as several runs
 ROUNDS_PER_STEP = 64  # while a partner may have something to say
 
 
@@ -42,8 +44,9 @@ class SsspEngine:
     """A graph prepared for any number of runs; satisfies ``Traversal``, with distances for levels."""
 
     def __init__(
-        self, graph: Graph, *, core_size: int = 0, strategy: str = "delta", delta: float | None = None
-    ) -> None:
+        self, graph: Graph, *, core_size: int = 0, strategy: str = "delta", delta: float | None = None,
+        plain_runs: int = PLAIN_RUNS,
+    ) -> None:  # fmt: skip
         if strategy not in STRATEGIES:
             raise InputError(
                 "there is no such strategy of shortest paths",
@@ -54,7 +57,9 @@ class SsspEngine:
             raise InputError("delta, the width of a bucket, must be above 0", value=delta, fix="leave it out")
         self.name = f"sssp-{strategy}"
         self._rows = prepare_rows(graph)
-        self._core_size, self._strategy = core_size, strategy
+        self._core_size, self._strategy, self._chosen = core_size, strategy, delta
+        self._plain_runs = plain_runs
+        self._by_skeleton: SkeletonSearch | None = None
         self.delta = None if strategy != "delta" else choose_delta(self._rows) if delta is None else delta
         self._dtype: type = self._narrowest()
         self._solver: Buckets | PullRounds | None = None
@@ -67,6 +72,11 @@ class SsspEngine:
 
     def run(self, root: int) -> SsspResult:
         """Distances and parents from ``root``; the arrays are the engine's own, valid until its next run."""
+        self._check_root(root)
+        search = self._skeleton_search()
+        if search is not None:
+            steps, edges = search.run(root, self._distance, self._parent)
+            return SsspResult(self._distance, self._parent, steps, edges, search.width)
         steps, edges = self._run_to_end(root)
         while self._too_far() is not None and self._dtype is np.int32:
             self._dtype, self._solver = np.int64, None
@@ -83,6 +93,17 @@ class SsspEngine:
             edges += effort.edges
         return steps, edges
 
+    def _skeleton_search(self) -> SkeletonSearch | None:
+        """The short way, if the graph has a skeleton and enough runs were made without it."""
+        rows = self._rows
+        rows.runs += 1
+        if self._by_skeleton is None and rows.runs > self._plain_runs and self._strategy == "delta":
+            skeleton = None if self._core_size else prepare_skeleton(rows)
+            if skeleton is not None:
+                width = choose_delta(skeleton.rows) if self._chosen is None else self._chosen
+                self._by_skeleton = SkeletonSearch(rows.graph, skeleton, width)
+        return self._by_skeleton
+
     def give_away(self) -> None:
         """Leave the last result's arrays to whoever has them, and write the next one into others."""
         self._distance, self._parent = np.empty_like(self._distance), np.empty_like(self._parent)
@@ -90,9 +111,7 @@ class SsspEngine:
     # -------------------------------------------------------------------------------------- in small steps
 
     def start(self, root: int, *, withhold_core: bool) -> None:
-        graph = self._rows.graph
-        if not 0 <= root < graph.n:
-            raise InputError("the root is not a vertex with edges", value=root, fix=f"choose one of 0..{graph.n - 1}")
+        self._check_root(root)
         self._root = root
         core = self._core_size if withhold_core else 0
         if core and self._strategy == "pull":
@@ -168,6 +187,11 @@ class SsspEngine:
 
     # ------------------------------------------------------------------------------------------ its parts
 
+    def _check_root(self, root: int) -> None:
+        n = self._rows.graph.n
+        if not 0 <= root < n:
+            raise InputError("the root is not a vertex with edges", value=root, fix=f"choose one of 0..{n - 1}")
+
     def _narrowest(self) -> type:
         """Of the distances. int32 is tried where a run on nothing but heavy edges would not fit, but most will."""
         if self._rows.is_float:
@@ -193,15 +217,7 @@ class SsspEngine:
 
     def _too_far(self) -> int | None:
         """A vertex whose distance does not fit into the type, if there is one."""
-        rows, dist, unreached = self._rows, self._active.dist, self._active.unreached
-        largest = np.finfo(np.float64).max if rows.is_float else int(unreached) - 1
-        if rows.longest_path() <= largest:
-            return None
-        reached = dist[dist != unreached]
-        if reached.size and reached.max().item() + rows.max_weight <= largest:
-            return None
-        found = int(find_overflow_step(rows.out, dist, unreached))
-        return found if found >= 0 else None
+        return self._rows.too_far(self._active.dist, self._active.unreached)
 
 
 def sssp(graph: Graph, root: int, *, strategy: str = "delta", delta: float | None = None) -> SsspResult:

@@ -11,6 +11,7 @@ comes the next span, and last no bound at all. Spans are quantiles of the weight
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,7 @@ from cpu_engine.kernels.sssp_buckets import (
     run_rounds_step,
 )
 from cpu_engine.kernels.sssp_pull import pull_beyond_all_step, pull_beyond_rest_step
+from cpu_engine.kernels.sssp_values import bucket_of
 from cpu_engine.kernels.team import PATIENCE
 
 BINS = 2048
@@ -64,7 +66,7 @@ class Buckets:
         serial_edges: int = SERIAL_EDGES, pushed_share: float = PUSHED_SHARE, threads: int | None = None,
     ) -> None:  # fmt: skip
         n, lanes = rows.graph.n, threads or numba.get_num_threads()
-        self._rows, self._lanes = rows, lanes
+        self._rows, self.lanes = rows, lanes
         self._is_float = dtype is np.float64
         self.unreached: Any = dtype(np.inf) if self._is_float else np.iinfo(dtype).max
         self.dist: np.ndarray = np.empty(n, dtype)
@@ -98,6 +100,12 @@ class Buckets:
 
     def start(self, root: int, *, core: int = 0, stages: bool = True) -> None:
         """Begin at ``root``; edges inside [0, core) are not looked at, and then there are no stages."""
+        self.start_from([root], [0], core=core, stages=stages)
+
+    def start_from(
+        self, vertices: Sequence[int], distances: Sequence[int], *, core: int = 0, stages: bool = True
+    ) -> None:
+        """Begin at vertices that have distances already; of several of one vertex the smallest counts."""
         forget_distances_step(self.dist, self._expanded, self._bins, self.unreached)
         self._core = core
         self._bound, self._base, self._bucket = self.unreached, self.dist.dtype.type(0), 0
@@ -105,8 +113,10 @@ class Buckets:
         self._stages = self._spans if stages and not core else ()
         self._staged, self._listed = False, False
         self._set_width(self._spans[0] / BUCKETS_PER_SPAN if self._stages else self._final_width)
-        self.dist[root] = 0
-        put_in_bin(*self._bins, 0, 0, np.int32(root))
+        for v, distance in zip(vertices, distances, strict=True):
+            if distance < self.dist[v]:
+                self.dist[v] = distance
+                put_in_bin(*self._bins, 0, bucket_of(distance, self._base, self._width), np.int32(v))
         self.waiting = True
 
     @np.errstate(over="ignore")  # sums that overflow are noticed by their sign; numpy would warn when the JIT is off
@@ -160,11 +170,11 @@ class Buckets:
         if self._alone:
             self._bucket, end, ran = run_rounds_share_step(0, 1, self._team[1], self._tickets, *state, *place)
         else:
-            self._bucket, end, ran = run_rounds_step(self._team, self._lanes, PATIENCE, self._tickets, *state, *place)
+            self._bucket, end, ran = run_rounds_step(self._team, self.lanes, PATIENCE, self._tickets, *state, *place)
         return end, ran
 
     def _nearest(self) -> Any:
-        nearest = np.full(self._lanes, self.unreached, self.dist.dtype)
+        nearest = np.full(self.lanes, self.unreached, self.dist.dtype)
         find_nearest_step(self.dist, self._expanded, nearest)
         return nearest.min()
 

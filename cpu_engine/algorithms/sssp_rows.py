@@ -13,6 +13,7 @@ import numpy as np
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.kernels.sssp_rows import pack_rows_step, sort_rows_step, transpose_weights_step
+from cpu_engine.kernels.sssp_tree import find_overflow_step
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, Any]  # offsets, words, weights unless in the words, bits
 STRETCHES = 64  # per thread, of about equally many edges
@@ -47,6 +48,7 @@ class WeightedRows:
         self._in: Rows | None = None if graph.directed else self.out
         self.sample = self._sample_weights()
         self.engines: dict[Any, Any] = {}  # with their buffers, by what they were made for
+        self.runs = 0  # over whole graphs, by any engine
 
     @property
     def into(self) -> Rows:
@@ -67,6 +69,17 @@ class WeightedRows:
     def longest_path(self) -> int | float:
         """No shortest path is longer than this."""
         return self.max_weight * max(self.graph.n - 1, 0)
+
+    def too_far(self, dist: np.ndarray, unreached: Any) -> int | None:
+        """A vertex whose distance does not fit into the type, if there is one; ``dist`` is final but for that."""
+        largest = np.finfo(np.float64).max if self.is_float else int(unreached) - 1
+        if self.longest_path() <= largest:
+            return None
+        reached = dist[dist != unreached]
+        if reached.size and reached.max().item() + self.max_weight <= largest:
+            return None
+        found = int(find_overflow_step(self.out, dist, unreached))
+        return found if found >= 0 else None
 
     def _rows(self, offsets: np.ndarray, ends: np.ndarray, weight: np.ndarray | None, cuts: np.ndarray) -> Rows:
         threads, ticket = numba.get_num_threads(), np.zeros(1, np.int64)

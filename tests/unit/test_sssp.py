@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 from cpu_engine.algorithms.check_sssp import check_sssp
 from cpu_engine.algorithms.sssp import STRATEGIES, SsspEngine, choose_delta, choose_spans, sssp
 from cpu_engine.algorithms.sssp_rows import WeightedRows, prepare_rows
+from cpu_engine.algorithms.sssp_skeleton import find_skeleton, prepare_skeleton
 from cpu_engine.errors import InputError
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.edges import EdgeList
@@ -174,6 +175,42 @@ def test_results_are_the_callers_and_graphs_are_let_go() -> None:
     assert rows() is None
 
 
+def chains(count: int, length: int) -> EdgeList:
+    """``count`` junctions in a circle, and joined at random, by chains of ``length`` edges."""
+    rng = np.random.default_rng(3)
+    ends = np.concatenate((np.arange(count), rng.integers(0, count, count)))
+    others = np.concatenate((np.arange(1, count + 1) % count, rng.integers(0, count, count)))
+    inner = count + np.arange(2 * count * (length - 1)).reshape(2 * count, length - 1)
+    way = np.column_stack((ends, inner, others))
+    return EdgeList(way[:, :-1].ravel(), way[:, 1:].ravel(), rng.integers(1, 2**20, 2 * count * length))
+
+
+def test_a_skeleton_is_made_for_the_second_run_and_only_where_it_is_right() -> None:
+    edges = chains(200, 6)
+    graph = build_graph(edges, directed=False)
+    engine = SsspEngine(graph)
+    first = engine.run(0).distance.copy()
+    assert prepare_rows(graph).runs == 1
+    again = engine.run(0)
+    assert np.array_equal(again.distance, first)
+    assert again.relaxations < graph.m / 2
+    with pytest.raises(InputError, match="root"):
+        engine.run(graph.n)
+    skeleton = prepare_skeleton(prepare_rows(graph))
+    assert skeleton is not None
+    assert skeleton.n <= 200
+    assert prepare_skeleton(prepare_rows(graph)) is skeleton
+    assert find_skeleton(WeightedRows(replace(graph, weight=None))) is not None
+    assert edges.weight is not None
+    for weight in (edges.weight * 0.5, edges.weight - edges.weight.min(), edges.weight << 40, edges.weight << 13):
+        other = build_graph(EdgeList(edges.src, edges.dst, weight), directed=False)
+        assert find_skeleton(WeightedRows(other)) is None, "not exact, ties without length, or ways too long"
+    assert find_skeleton(WeightedRows(build_graph(edges, directed=True))) is None
+    assert find_skeleton(WeightedRows(build_graph(grid(30, 30), directed=False))) is None
+    path = np.arange(3000)
+    assert find_skeleton(WeightedRows(build_graph(EdgeList(path[:-1], path[1:]), directed=False))) is None
+
+
 REAL = {"soc-Epinions1/soc-Epinions1.txt.gz": True, "roads-rome/roads-rome.wel.gz": False}
 
 
@@ -183,7 +220,7 @@ def test_real_graphs(name: str, shared_data: Path) -> None:
     if edges.weight is None:
         edges = random_weights(edges, 256)
     graph = build_graph(edges, directed=REAL[name])
-    engine, roots = SsspEngine(graph), [0, graph.n // 3]
+    engine, roots = SsspEngine(graph), [0, graph.n // 3, graph.n - 1]  # the first without a skeleton
     for root, expected in zip(roots, reference(graph, roots), strict=True):
         result = engine.run(root)
         assert np.array_equal(np.where(result.distance < 0, np.inf, result.distance), expected)
