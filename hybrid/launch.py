@@ -106,8 +106,10 @@ def threads_on_this_machine(config: Config, machine: Machine) -> int | None:
     return None if _elsewhere(config.cluster, machine) else max(1, machine.cores // config.ranks)
 
 
-def build_launch(config: Config, machine: Machine, launcher: str, flavour: str, arguments: Sequence[str]) -> Launch:
-    """The command that runs ``tandem ARGUMENTS`` on every rank."""
+def build_launch(
+    config: Config, machine: Machine, launcher: str, flavour: str, arguments: Sequence[str], module: str = "hybrid"
+) -> Launch:
+    """The command that runs ``tandem ARGUMENTS``, or another module of ours, on every rank."""
     cluster = config.cluster
     if cluster.hostfile is not None and not Path(cluster.hostfile).is_file():
         raise ConfigError("cluster.hostfile: no such file", value=cluster.hostfile, fix="check the path")
@@ -124,7 +126,7 @@ def build_launch(config: Config, machine: Machine, launcher: str, flavour: str, 
     crowded = here and busy > machine.cores
     make = _hydra_options if flavour == "hydra" else _openmpi_options
     options = make(config, machine, {**machine.environment, **own}, own, here, crowded)
-    program = [machine.python, "-m", "mpi4py", "-m", "hybrid", *arguments]
+    program = [machine.python, "-m", "mpi4py", "-m", module, *arguments]
     notes = []
     if here and config.ranks > machine.cores:
         notes.append(

@@ -41,18 +41,19 @@ def run_launch(launch: Launch, launch_timeout_s: float) -> tuple[int, Environmen
     """Run to the end; the job's exit code, and the error that is still to be told."""
     output = LaunchOutput()
     with interrupts_held():
-        process = _start(launch)
+        process = start_launcher(launch)
     try:
         code = _forward(process, output, launch_timeout_s)
     finally:
         with interrupts_held():
-            _end(process)
+            end_launcher(process)
             if process.returncode != 0 or not output.finished:
                 _remove(output.made)
     return output.verdict(code)
 
 
-def _start(launch: Launch) -> subprocess.Popen[bytes]:
+def start_launcher(launch: Launch) -> subprocess.Popen[bytes]:
+    """A launcher that is told to end when the thread that calls this ends."""
     try:
         # Its own session: Ctrl-C reaches us alone, and we end the launcher in order.
         return subprocess.Popen(
@@ -108,7 +109,7 @@ class _Lines:
         return bool(block)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_launcher(process: subprocess.Popen[bytes]) -> None:
     """Ask, then force. mpirun passes SIGTERM on to its ranks, here and elsewhere."""
     for signal_number, patience_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
         if process.poll() is not None:

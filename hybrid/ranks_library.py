@@ -133,7 +133,7 @@ class RankLibraryJob(RankJob):
         sources: list[Source | None],
     ) -> Driver[list[LibraryRun]]:
         """The checked runs, at rank 0; elsewhere an empty list."""
-        own = _masters_by_part(part) if self.seat.rank == 0 else None
+        own = masters_by_part(part) if self.seat.rank == 0 else None
         graph = opened.graph
         runs: list[LibraryRun] = []
         yield from self.events.align(self.trace)
@@ -248,7 +248,7 @@ def _run_sample(chosen: RankAlgorithm, task: Task, policy: str, sync: str) -> Fo
     return Found(whole, found[0].counters, found[0].isolated)
 
 
-def _masters_by_part(part: Part) -> list[np.ndarray]:
+def masters_by_part(part: Part) -> list[np.ndarray]:
     """The internal ids of each part's masters in their order; the layout has them, so they need not travel."""
     owner_of, parts = part.layout.owner_of, part.layout.parts
     order = np.argsort(owner_of, kind="stable").astype(np.int32)

@@ -34,25 +34,25 @@ _HEARD_S = 0.2  # mpirun may drop what a rank has said a moment before it aborts
 def run_on_ranks(config: Config, world: World) -> Finished | None:
     """This rank's part of the job; the result at rank 0. ``config.ranks`` is the world's size."""
     announcer = Announcer(world.ours)
-    transport = _join(world, announcer)
+    transport = join_world(world, announcer)
     if transport is None:
         return None
     try:
         return _run(config, transport, announcer)
     except Agreed as agreed:
         if transport.rank == 0:
-            _tell(transport, announcer, agreed.error)
+            tell_failure(transport, announcer, agreed.error)
             time.sleep(_HEARD_S)
         transport.run(barrier())  # nobody ends before it is said
         sys.exit(explain_failure(agreed.error)[1])
     except KeyboardInterrupt as error:
         _leave(transport, world, error)
     except BaseException as error:
-        _tell(transport, announcer, error)
-        _end_all(transport, explain_failure(error)[1])
+        tell_failure(transport, announcer, error)
+        end_all(transport, explain_failure(error)[1])
 
 
-def _join(world: World, announcer: Announcer) -> MpiTransport | None:
+def join_world(world: World, announcer: Announcer) -> MpiTransport | None:
     """MPI's view of the world, which must be the launcher's; None where rank 0 tells that it is not."""
     try:
         from cpu_engine.comm.mpi import MpiTransport
@@ -88,7 +88,7 @@ def _run(config: Config, transport: MpiTransport, announcer: Announcer) -> Finis
     return Finished(folder.final, summary)
 
 
-def _tell(transport: MpiTransport, announcer: Announcer, error: BaseException) -> None:
+def tell_failure(transport: MpiTransport, announcer: Announcer, error: BaseException) -> None:
     told, code = explain_failure(error)
     trace = "".join(traceback.format_exception(error)) if code == EXIT_INTERNAL else ""
     # What is wrong with the configuration or the graph is wrong wherever it is noticed.
@@ -97,7 +97,7 @@ def _tell(transport: MpiTransport, announcer: Announcer, error: BaseException) -
     announcer.failed(transport.rank, transport.host, f"{trace}tandem: error: {who}{told}\n")
 
 
-def _end_all(transport: MpiTransport, code: int) -> NoReturn:
+def end_all(transport: MpiTransport, code: int) -> NoReturn:
     sys.stdout.flush()
     time.sleep(_HEARD_S)
     transport.abort(code)
@@ -112,4 +112,4 @@ def _leave(transport: MpiTransport, world: World, error: KeyboardInterrupt) -> N
     if transport.rank == 0:
         sys.stderr.write(f"\ntandem: {told}\n")
         sys.stderr.flush()
-    _end_all(transport, code)
+    end_all(transport, code)

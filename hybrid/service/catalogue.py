@@ -37,6 +37,7 @@ class Entry:
     state: str = "waiting"  # waiting, loading, ready, failed
     problem: Problem | None = None
     graph: Graph | None = None
+    store: Path | None = None  # the folder that other processes can map it from, if it was kept
     searcher: Searcher | None = None
     created: float = field(default_factory=time.time)
     seconds: float = 0.0
@@ -137,7 +138,7 @@ def open_entry(entry: Entry) -> None:
         opened = open_graph(entry.config, Trace())
         graph = opened.graph
         entry.searcher = warm_up_searches(graph)
-        entry.graph = graph
+        entry.graph, entry.store = graph, opened.store
         entry.facts = describe(graph)
         entry.core = picture_core(graph)
         entry.state = "ready"

@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Protocol
 
+from numba.core.compiler_lock import global_compiler_lock
+
 from hybrid.service.problems import Problem
 
 _log = logging.getLogger(__name__)
 WAKE = signal.SIGUSR1
 LONGEST_GATHERING = 16  # times the wait for one more query
 _SHORTEST_S = 0.0005
+_COMPILING_S = 0.01  # work that is to end while a kernel is compiled, or loaded, is looked at again after so long
 
 
 class Stopped(BaseException):
@@ -103,6 +106,11 @@ class Compute:
                 self.require_room()
             self._work.append(work)
             self._changed.notify()
+
+    def put_back(self, work: Work) -> None:
+        """Running work could not be done after all, through no fault of its own: it is the next again."""
+        with self._changed:
+            self._work.appendleft(work)
 
     def require_room(self) -> None:
         """Problem 429 if too many jobs wait."""
@@ -256,6 +264,9 @@ class Compute:
             now = time.perf_counter()
             self._undisturbed_until = now + (now - began)  # then the work has as long as the batch had
         if work.stop_reason and not self._told:
+            if global_compiler_lock.is_locked():  # what is raised inside LLVM's callbacks ends the process
+                signal.setitimer(signal.ITIMER_REAL, _COMPILING_S)
+                return
             self._told = True
             raise Stopped
         if self._waiting:
