@@ -259,6 +259,13 @@ class CoordinatorMailbox:
         """Remove a round that is over, so that the directory stays small in a long job."""
         files.remove_tree(self._round_path(round_id), disk=self._disk)
 
+    def tidy(self) -> None:
+        """Remove this job's rounds, and cores that were published before the last; while no round is outstanding."""
+        current = None if self._core_path is None else self._core_path.parent.name
+        for name in files.list_names(self.directory, disk=self._disk):
+            if layout.belongs_to(name, self.token) and name != current:
+                files.remove_tree(self.directory / name, disk=self._disk)
+
     def write_stop(self) -> None:
         """Tell the worker and the other ranks that the NPU part is over."""
         files.create_flag(self.directory / layout.STOP_FLAG, disk=self._disk)

@@ -36,13 +36,18 @@ class Place:
 
 
 def load_config(
-    path: str | Path | None, overrides: Sequence[str] = (), options: Mapping[str, object] | None = None
+    path: str | Path | None,
+    overrides: Sequence[str] = (),
+    options: Mapping[str, object] | None = None,
+    defaults: Mapping[str, object] | None = None,
 ) -> Config:
     """Read a YAML file (None: the defaults), apply ``key=value`` overrides, then ``options``; check everything.
 
-    ``options`` are values as they are (a command's own arguments, which no YAML parser should see).
+    ``options`` are values as they are (a command's own arguments, which no YAML parser should see), ``defaults`` those
+    of a command that differ from the schema's.
     """
     written: dict[str, tuple[Any, Place]] = {}
+    written.update({name: (value, Place("command line")) for name, value in (defaults or {}).items()})
     if path is not None:
         written.update(_read_yaml(Path(path)))
     for override in overrides:

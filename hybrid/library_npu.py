@@ -33,10 +33,14 @@ _log = logging.getLogger(__name__)
 class LibraryNpu:
     """See the module. ``run`` is right to call in any state: it gives None where the CPU is to work alone."""
 
-    def __init__(self, algorithm: Algorithm, config: Config, folder: ResultFolder, trace: Trace) -> None:
+    def __init__(
+        self, algorithm: Algorithm, config: Config, folder: ResultFolder | None, trace: Trace,
+        lent: NpuPartner | None = None,
+    ) -> None:  # fmt: skip
+        """Starts a worker of its own, whose log goes to ``folder``, unless one is ``lent``."""
         self._algorithm, self._config, self._trace = algorithm, config, trace
-        self._log_path = folder.path / "worker.log"
-        self._partner: NpuPartner | None = None
+        self._log_path = None if folder is None else folder.path / "worker.log"
+        self._partner, self._lent = lent, lent is not None
         self._sharing: Sharing | None = None
         self._plan: Plan | None = None
         self._total = NpuTally()
@@ -52,10 +56,11 @@ class LibraryNpu:
 
     def start(self) -> None:
         """Start the worker, which loads while the graph is read; mode auto decides first."""
-        if self.mode in ("race", "share"):
+        if self.mode in ("race", "share") and not self._lent:
             self._start()
 
     def _start(self) -> None:
+        assert self._log_path is not None, "who has no folder lends a worker"
         self._partner = NpuPartner(self._config, self._log_path, self._trace)
         self._partner.start()
 
@@ -122,7 +127,7 @@ class LibraryNpu:
 
     def close(self) -> None:
         """The worker is gone after this."""
-        if self._partner is not None:
+        if self._partner is not None and not self._lent:
             with interrupts_held():
                 self._partner.close()
 

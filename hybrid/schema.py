@@ -273,6 +273,12 @@ class ServiceConfig:
     job_queue: int = key(64, "jobs that may wait; further ones are told to come again (429)", minimum=1)
     deadline_s: float = key(30.0, "a query that waited longer is given up (504)", minimum=0.001)
     max_listeners: int = key(32, "open event streams", minimum=1)
+    workers: int = key(
+        1,
+        "NPU workers kept warm, each on the core of one graph; npu.mode says whether (docs/service.md); 0 = none",
+        minimum=0,
+        maximum=16,
+    )
     drain_s: float = key(10.0, "after SIGTERM: time for what runs; the rest is in the journal", minimum=0)
 
 

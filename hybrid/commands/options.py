@@ -24,6 +24,10 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log on the terminal as well")
 
 
-def config_from(options: argparse.Namespace, own: Mapping[str, object] | None = None) -> Config:
+def config_from(
+    options: argparse.Namespace,
+    own: Mapping[str, object] | None = None,
+    defaults: Mapping[str, object] | None = None,
+) -> Config:
     """The configuration that the options describe; ``own`` are values from the command's other arguments."""
-    return load_config(options.config, options.overrides, own)
+    return load_config(options.config, options.overrides, own, defaults)

@@ -7,6 +7,8 @@ import argparse
 from hybrid.commands.options import add_config_options, config_from
 from hybrid.errors import EXIT_OK, EnvironmentProblem
 
+_DEFAULTS = {"npu.mode": "auto"}  # a job shows both at work; a service that says nothing is to be quick
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, metavar="N", help="service.port; 0 = any free one")
@@ -23,5 +25,5 @@ def execute(options: argparse.Namespace) -> int:
             f"the service needs {missing.name}", fix="pip install 'tandem-graph[service]'"
         ) from None
     own = {} if options.port is None else {"service.port": options.port}
-    serve(config_from(options, own), verbose=options.verbose)
+    serve(config_from(options, own, _DEFAULTS), verbose=options.verbose)
     return EXIT_OK

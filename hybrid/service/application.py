@@ -139,7 +139,11 @@ def _add_state(app: FastAPI, service: Service) -> None:
         ready, reasons = service.readiness()
         response.status_code = 200 if ready else 503
         graphs = {entry.id: entry.state for entry in service.catalogue.all()}
-        return {"ready": ready, "reasons": reasons, "worker": "none", "graphs": graphs}
+        workers = service.workers
+        return {
+            "ready": ready, "reasons": reasons, "worker": workers.state, "workers": workers.tell(), "graphs": graphs,
+            "ranks": None if service.crew is None else service.crew.state.tell(),
+        }  # fmt: skip
 
     @app.get("/metrics", response_class=PlainTextResponse, tags=["state"], summary="Prometheus", responses=told())
     async def metrics() -> Any:
@@ -329,7 +333,7 @@ def _add_queries(app: FastAPI, service: Service) -> None:
 def _add_events(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/events", tags=["events"], summary="What happens, live (server-sent events)", response_class=Response,
-        responses={**told(404, 429), 200: {"description": "events job, graph, trace, gap, each with JSON data",
+        responses={**told(404, 429), 200: {"description": "events job, graph, worker, trace, gap, each with JSON data",
                                            "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )  # fmt: skip
     async def events(job: Annotated[str | None, Query(max_length=64, description="of one job only")] = None) -> Any:

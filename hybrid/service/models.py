@@ -166,11 +166,46 @@ class Health(BaseModel):
     status: Literal["ok"]
 
 
+WorkerState = Literal["off", "starting", "ready", "busy", "restarting", "failed"]
+
+
+class WorkerAnswer(BaseModel):
+    """A resident NPU worker."""
+
+    state: WorkerState
+    why: str = Field(description="what it does, or what became of it")
+    device: str
+    simulated: str | None = Field(description="null: a process; else the model of a device that is not there")
+    graph: str | None = Field(description="whose dense core it holds")
+    core_size: int | None
+    pid: int | None
+    rounds: int
+    searches: int = Field(description="jobs and batches that it was lent to")
+    refused: int = Field(description="times that a check refused what it said")
+    restarts: int
+    deaths: int
+    last_death: str = Field(description="the cause of the last one; empty: none")
+
+
+class RanksAnswer(BaseModel):
+    """The crew: ranks that compute jobs together."""
+
+    wanted: int
+    alive: int
+    restarts: int
+    state: Literal["starting", "up", "restarting", "failed", "ending"] = Field(
+        description="restarting: jobs for the ranks wait; failed: the service computes them alone until there are ranks"
+    )
+    reason: str = Field(description="why the last crew ended; empty: none has")
+
+
 class Readiness(BaseModel):
-    ready: bool
+    ready: bool = Field(description="every graph can be asked; a worker is not waited for")
     reasons: list[str]
-    worker: str
+    worker: WorkerState = Field(description="of the worker that is best off")
+    workers: list[WorkerAnswer]
     graphs: dict[str, str]
+    ranks: RanksAnswer | None = Field(None, description="null: there is one rank, the service itself")
 
 
 class AlgorithmAnswer(BaseModel):

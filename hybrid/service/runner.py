@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from typing import Any
@@ -10,40 +11,50 @@ import numba
 import numpy as np
 
 from cpu_engine.algorithms.bfs_level import LevelBfs
-from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs
-from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs, ManyResult
 from cpu_engine.graph.graph import Graph
 from hybrid.api.options import configured
+from hybrid.errors import NotCertified
 from hybrid.library import algorithm_named, description_of
 from hybrid.library.algorithm import Algorithm, Arrays, Description, Found, Task
 from hybrid.library.bfs import Bfs
 from hybrid.library.distribution import describe_spread
 from hybrid.library_job import LibraryRun, conclude_run, run_once, warm_up_algorithm
+from hybrid.many_hybrid_job import warm_up_batches
 from hybrid.schema import Config
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.compute import Compute, Stopped
+from hybrid.service.crew import CrewLost
+from hybrid.service.crew_place import CrewPlace
 from hybrid.service.events import EventBus, LiveTrace
-from hybrid.service.jobs import CANCELLED, DONE, FAILED, QUEUED, RUNNING, SHUTDOWN, Job, JobBook, stopped_problem
+from hybrid.service.jobs import CANCELLED, DONE, FAILED, OVER, QUEUED, RUNNING, SHUTDOWN, Job, JobBook, stopped_problem
 from hybrid.service.journal import Journal
 from hybrid.service.metrics import Metrics
-from hybrid.service.problems import problem_of
+from hybrid.service.problems import Problem, problem_of
+from hybrid.service.worker_jobs import JobHelp
+from hybrid.service.workers import Workers
 from hybrid.sources import Source, resolve_sources
-from hybrid.traverse import traverse_alone
+from hybrid.traverse import Traversed, traverse_alone
+from hybrid.verdict import Verdict
 from hybrid.warmup import warm_up
 
 _log = logging.getLogger(__name__)
+MOST_LOSSES = 3  # crews that may end with a job before it is given up
 FEW_SOURCES = 8  # searched one by one, level by level in the trace; more go 64 at a time
+Checked = tuple[list[LibraryRun], Verdict | None]
 
 
 class Runner:
     """Carries jobs out."""
 
     def __init__(
-        self, catalogue: Catalogue, compute: Compute, journal: Journal, bus: EventBus, metrics: Metrics
-    ) -> None:
+        self, catalogue: Catalogue, compute: Compute, journal: Journal, bus: EventBus, metrics: Metrics,
+        workers: Workers,
+    ) -> None:  # fmt: skip
         self._catalogue, self._compute, self._journal = catalogue, compute, journal
-        self._bus, self._metrics = bus, metrics
+        self._bus, self._metrics, self._workers = bus, metrics, workers
         self._warm: set[tuple[object, ...]] = set()
+        self.crew: CrewPlace | None = None  # several ranks
         self.book: JobBook
 
     def carry_out(self, job: Job) -> None:
@@ -51,29 +62,48 @@ class Runner:
         job.state, job.started, job.phase = RUNNING, time.time(), "opening"
         job.trace = LiveTrace(self._bus, job.id)
         self.book.publish(job)
-        entry: Entry | None = None
         try:
             entry = self._catalogue.ready(job.graph)
             entry.jobs += 1
-            self._run(job, entry)
+            try:
+                self._run(job, entry)
+            finally:
+                entry.jobs -= 1  # before anybody hears that it is over, and unloads the graph
             self.book.conclude(job, DONE)
         except Stopped:
-            if job.stop_reason == SHUTDOWN:
-                self.book.take_back(job)
-            else:
-                state = CANCELLED if job.stop_reason == "cancelled" else FAILED
-                self.book.conclude(job, state, stopped_problem(job.stop_reason))
+            self._conclude_stopped(job)
+        except CrewLost as lost:
+            self._try_again(job, lost)
         except Exception as error:
             problem = problem_of(error)
             if problem.status == 500:
                 _log.exception("job %s failed", job.id)
             self.book.conclude(job, FAILED, problem.document())
         finally:
-            if entry is not None:
-                entry.jobs -= 1
             self._put_trace_away(job)
-            self._metrics.count_job(job.algorithm, job.state)
+            if job.state in OVER:
+                self._metrics.count_job(job.algorithm, job.state)
             _log.info("job", extra={"facts": {"job": job.id, "algorithm": job.algorithm, "state": job.state}})
+
+    def _conclude_stopped(self, job: Job) -> None:
+        if job.stop_reason == SHUTDOWN:
+            self.book.take_back(job)
+        else:
+            state = CANCELLED if job.stop_reason == "cancelled" else FAILED
+            self.book.conclude(job, state, stopped_problem(job.stop_reason))
+
+    def _try_again(self, job: Job, lost: CrewLost) -> None:
+        """The ranks ended, and others are being started: the job is the next one, unless they end because of it."""
+        job.losses += lost.guilty
+        if job.stop_reason:
+            self._conclude_stopped(job)
+        elif job.losses < MOST_LOSSES:
+            self.book.take_back(job)
+            self._compute.put_back(job)
+        else:
+            detail = f"the ranks ended {job.losses} times while they computed this job, the last time because {lost}"
+            fix = "give them more memory, or set ranks: 1; the service's log has what they said"
+            self.book.conclude(job, FAILED, Problem(503, detail, fix).document())
 
     def _put_trace_away(self, job: Job) -> None:
         """From memory to the journal, which has it already if the job is done."""
@@ -87,21 +117,48 @@ class Runner:
     def _run(self, job: Job, entry: Entry) -> None:
         graph, trace = entry.graph, job.trace
         assert graph is not None
-        config = job_config(job)
+        config = job_config(job, self._workers.config)
         description = description_of(job.algorithm)
         sources: list[Source | None] = list(resolve_sources(graph, config)) if description.sourced else [None]
         job.total = len(sources)
-        self._say(job, "compiling")
-        with self._compute.interruptible(), trace.span("coordinator", "compile"):
-            self._warm_up(description, config, graph)
-        self._say(job, "running")
-        with self._compute.interruptible():
-            tasks = [Task(graph, config, source) for source in sources]
-            runs = self._search(job, tasks) if isinstance(description, Bfs) else self._compute_all(job, tasks)
+        tasks = [Task(graph, config, source) for source in sources]
+        if self.crew is not None and self.crew.takes(job, config):
+            self._run_on_ranks(job, entry, description, tasks)
+            return
+        help = JobHelp(self._workers, entry.id, tasks[0], job.algorithm, len(tasks), trace)
+        try:
+            self._say(job, "compiling")
+            with self._compute.interruptible(), trace.span("coordinator", "compile"):
+                self._warm_up(description, config, graph)
+            help.open()
+            self._say(job, "running")
+            with self._compute.interruptible():
+                help.prepare()
+                search = self._search if isinstance(description, Bfs) else self._compute_all
+                runs, verdict = search(job, tasks, help)
+        finally:
+            help.close()
         self._say(job, "writing")
         with trace.span("coordinator", "write"):
             arrays = {"vertex": graph.user_ids, **stack([run.arrays for run in runs])}
             job.summary = summarise(description, graph, runs, job)
+            job.summary |= {"npu": help.describe(), "verdict": None if verdict is None else verdict.as_dict()}
+            self._journal.write_result(job.id, arrays, trace.events)
+
+    def _run_on_ranks(self, job: Job, entry: Entry, description: Description, tasks: list[Task]) -> None:
+        """The crew computes, this process checks."""
+        assert self.crew is not None
+        graph, trace = tasks[0].graph, job.trace
+        self._say(job, "compiling")
+        with self._compute.interruptible(), trace.span("coordinator", "compile"):
+            self._warm_up(description, tasks[0].config, graph)
+        self._say(job, "running" if self.crew.is_up else "waiting for the ranks")
+        with self._compute.interruptible():
+            runs, account = self.crew.compute(job, entry, tasks, self._advance)
+        self._say(job, "writing")
+        with trace.span("coordinator", "write"):
+            arrays = {"vertex": graph.user_ids, **stack([run.arrays for run in runs])}
+            job.summary = {**summarise(description, graph, runs, job), "ranks": account, "losses": job.losses}
             self._journal.write_result(job.id, arrays, trace.events)
 
     def _warm_up(self, description: Description, config: Config, graph: Graph) -> None:
@@ -115,56 +172,37 @@ class Runner:
             warm_up("level")
         self._warm.add(known)
 
-    def _compute_all(self, job: Job, tasks: list[Task]) -> list[LibraryRun]:
+    def _compute_all(self, job: Job, tasks: list[Task], help: JobHelp) -> Checked:
         algorithm, runs = algorithm_named(job.algorithm), []
         for task in tasks:
             job.trace.source = None if task.source is None else task.source.user_id
-            runs.append(run_once(algorithm, task, job.trace))
+            runs.append(run_once(algorithm, task, job.trace, help.npu))
             self._advance(job, 1)
         job.trace.source = None
-        return runs
+        return runs, help.compare(None, tasks, _spent(runs))
 
-    def _search(self, job: Job, tasks: list[Task]) -> list[LibraryRun]:
+    def _search(self, job: Job, tasks: list[Task], help: JobHelp) -> Checked:
         if len(tasks) > FEW_SOURCES:
-            return self._search_many(job, tasks)
-        engine, runs, trace = LevelBfs(CoreSplit(tasks[0].graph)), [], job.trace
+            return self._search_many(job, tasks, help)
+        engine, runs, trace = LevelBfs(help.split(tasks[0].graph)), [], job.trace
         for task in tasks:
             assert task.source is not None
             trace.source = task.source.user_id
-            t0 = trace.now()
-            if task.root < 0:
-                found = _nobody(task)
-            else:
-                done = traverse_alone(engine, task.root, trace)
-                counters = {"steps": done.steps, "edges_looked_at": done.edges_looked_at}
-                found = Found({"level": done.level, "parent": done.parent}, counters)
-            runs.append(conclude_run(_Checked(), task, found, trace.now() - t0, trace))
+            runs.append(_search_one(engine, task, help, trace))
             self._advance(job, 1)
         trace.source = None
-        return runs
+        return runs, help.compare(engine, tasks, _spent(runs))
 
-    def _search_many(self, job: Job, tasks: list[Task]) -> list[LibraryRun]:
+    def _search_many(self, job: Job, tasks: list[Task], help: JobHelp) -> Checked:
         engine, runs, trace = ManyBfs(tasks[0].graph), [], job.trace
+        if help.helps:
+            with trace.span("coordinator", "compile"):
+                warm_up_batches()
         for first in range(0, len(tasks), ROOTS_PER_PASS):
             some = tasks[first : first + ROOTS_PER_PASS]
-            roots = np.array([task.root for task in some if task.root >= 0], np.int64)
-            t0 = trace.now()
-            found = engine.run(roots, parents=True)
-            seconds = (trace.now() - t0) / len(some)
-            trace.add("cpu", "step", t0, engine="many", direction="auto", level=-1, frontier=int(roots.size),
-                      edges=found.edges_looked_at)  # fmt: skip
-            at = 0
-            for task in some:
-                if task.root < 0:
-                    one = _nobody(task)
-                else:
-                    level, parent = found.of(at)
-                    assert parent is not None
-                    one = Found({"level": level, "parent": parent})
-                    at += 1
-                runs.append(conclude_run(_Checked(), task, one, seconds, trace))
+            runs += _search_together(engine, some, help, trace)
             self._advance(job, len(some))
-        return runs
+        return runs, help.compare(None, tasks, _spent(runs))
 
     def _say(self, job: Job, phase: str) -> None:
         job.phase = phase
@@ -173,6 +211,57 @@ class Runner:
     def _advance(self, job: Job, amount: int) -> None:
         job.done += amount
         self.book.publish(job)
+
+
+def _search_one(engine: LevelBfs, task: Task, help: JobHelp, trace: LiveTrace) -> LibraryRun:
+    """One search, beside the worker if there is one; what then fails its check is searched again without."""
+    t0 = trace.now()
+    if task.root < 0:
+        return conclude_run(_Checked(), task, _nobody(task), trace.now() - t0, trace)
+
+    def conclude(done: Traversed) -> LibraryRun:
+        counters = {"steps": done.steps, "edges_looked_at": done.edges_looked_at}
+        found = Found({"level": done.level, "parent": done.parent}, counters)
+        return conclude_run(_Checked(), task, found, trace.now() - t0, trace)
+
+    shared = help.search(engine, task.root)
+    if shared is not None:
+        try:
+            return conclude(shared)
+        except NotCertified as error:
+            help.reject(error.reason)
+    return conclude(traverse_alone(engine, task.root, trace))
+
+
+def _search_together(engine: ManyBfs, tasks: list[Task], help: JobHelp, trace: LiveTrace) -> list[LibraryRun]:
+    """Up to 64 searches in one pass; the same."""
+    roots, t0 = np.array([task.root for task in tasks if task.root >= 0], np.int64), trace.now()
+
+    def conclude(found: ManyResult) -> list[LibraryRun]:
+        seconds, at, runs = (trace.now() - t0) / len(tasks), 0, []
+        for task in tasks:
+            one = _nobody(task)
+            if task.root >= 0:
+                level, parent = found.of(at)
+                assert parent is not None
+                one, at = Found({"level": level, "parent": parent}), at + 1
+            runs.append(conclude_run(_Checked(), task, one, seconds, trace))
+        return runs
+
+    shared = help.search_many(roots) if roots.size else None
+    if shared is not None:
+        try:
+            return conclude(shared.found)
+        except NotCertified as error:
+            help.reject(error.reason)
+    found = engine.run(roots, parents=True)
+    trace.add("cpu", "step", t0, engine="many", direction="auto", level=-1, frontier=int(roots.size),
+              edges=found.edges_looked_at)  # fmt: skip
+    return conclude(found)
+
+
+def _spent(runs: list[LibraryRun]) -> float:
+    return sum(run.seconds_run for run in runs)
 
 
 class _Checked(Bfs, Algorithm):
@@ -184,12 +273,16 @@ def _nobody(task: Task) -> Found:
     return Found({"level": nobody[0], "parent": nobody[1]})
 
 
-def job_config(job: Job) -> Config:
-    """The job's options as a checked configuration; ConfigError names key and fix."""
+def job_config(job: Job, base: Config) -> Config:
+    """The job's options as a checked configuration, the worker's part as in ``base``; ConfigError names key and fix."""
     options = dict(job.options)
     if job.source is not None:
         options["source"] = job.source
-    return configured(job.algorithm, {**options, "npu.mode": "off"})
+    config = configured(job.algorithm, options)
+    npu = dataclasses.replace(base.npu, mode=config.npu.mode if "npu.mode" in options else base.npu.mode)
+    enabled = config.compare.enabled if "compare.enabled" in options else base.compare.enabled
+    compare = dataclasses.replace(base.compare, enabled=enabled)
+    return dataclasses.replace(config, npu=npu, core=base.core, exchange=base.exchange, compare=compare)
 
 
 def stack(runs: list[Arrays]) -> Arrays:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numba
 import numpy as np
@@ -31,6 +31,13 @@ Answering = Callable[["Searcher", Source, Levels, Any], dict[str, Any]]
 _DEEP = 4096  # beyond this depth, counts by level are made one source at a time
 
 
+class Helper(Protocol):
+    """Somebody who may search a batch by other means."""
+
+    def search(self, roots: np.ndarray) -> Levels | None:
+        """Proven levels by [root, vertex], valid until the next batch; None: search it yourself."""
+
+
 class Searcher:
     """The engines of one graph, with their buffers."""
 
@@ -38,6 +45,7 @@ class Searcher:
         self.graph = graph
         self._single: LevelBfs | None = None
         self._many: ManyBfs | None = None
+        self.helper: Helper | None = None  # a resident worker's part in batches
 
     def alone(self, root: int) -> Levels:
         """One proven search; the levels are the engine's own."""
@@ -51,6 +59,10 @@ class Searcher:
 
     def together(self, roots: np.ndarray) -> Levels:
         """Proven levels by [root, vertex]; the engine's own."""
+        if self.helper is not None:
+            level = self.helper.search(roots)
+            if level is not None:
+                return level
         if self._many is None:
             self._many = ManyBfs(self.graph)
         found = self._many.run(roots)

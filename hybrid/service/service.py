@@ -12,10 +12,14 @@ from typing import Any
 
 from hybrid.library import description_of
 from hybrid.library.algorithm import Algorithm
+from hybrid.library.sharing import SHARINGS
+from hybrid.many_hybrid_job import warm_up_batches
 from hybrid.opening import cache_folder
 from hybrid.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
 from hybrid.service.compute import Compute, Stopped
+from hybrid.service.crew import Crew
+from hybrid.service.crew_place import CrewPlace
 from hybrid.service.estimates import Limits
 from hybrid.service.events import EventBus
 from hybrid.service.jobs import OVER, Job, JobBook
@@ -25,8 +29,11 @@ from hybrid.service.places import DataRoots, ldbc_parts
 from hybrid.service.problems import Problem, problem_of
 from hybrid.service.runner import Runner, job_config
 from hybrid.service.searches import Answering, Batches, SearchQuery
+from hybrid.service.worker_searches import BatchHelp
+from hybrid.service.workers import Workers
 
 _log = logging.getLogger(__name__)
+SHARED_OPTIONS = ("npu.mode", "compare.enabled")  # of algorithms that can share their core with a worker
 
 
 @dataclasses.dataclass(eq=False)
@@ -50,6 +57,8 @@ class Load:
                 _log.exception("graph %s", entry.id)
         _log.info("graph", extra={"facts": {"graph": entry.id, "state": entry.state, "s": round(entry.seconds, 3)}})
         bus.publish("graph", entry.tell())
+        if entry.state == "ready":
+            self.service.settle_worker(entry)
 
 
 class Service:
@@ -69,7 +78,11 @@ class Service:
         self.journal = Journal(Path(settings.journal_dir).expanduser())
         self.roots = DataRoots(settings.data_roots)
         self.limits = Limits(settings)
-        self.runner = Runner(self.catalogue, self.compute, self.journal, self.bus, self.metrics)
+        self.workers = Workers(config, self.journal.folder, self._tell_workers)
+        self.runner = Runner(self.catalogue, self.compute, self.journal, self.bus, self.metrics, self.workers)
+        self.crew = Crew(config) if config.ranks > 1 else None
+        if self.crew is not None:
+            self.runner.crew = CrewPlace(self.crew, config, self.catalogue)
         self.book = self.runner.book = JobBook(self.journal, self.compute, self.bus, settings.keep_jobs)
         self.started = time.time()
         self.draining = False
@@ -79,6 +92,9 @@ class Service:
     def open(self) -> None:
         """Take the journal, and go on with what is in it."""
         self.journal.open()
+        if self.crew is not None:
+            self.crew.open()
+        self.workers.open()
         for document in self.journal.graphs():
             try:
                 origin = document["origin"]
@@ -96,7 +112,29 @@ class Service:
                 self.compute.submit(job, accepted=True)
 
     def close(self) -> None:
+        self.workers.close()
+        if self.crew is not None:
+            self.crew.close()
         self.journal.close()
+
+    def settle_worker(self, entry: Entry) -> None:
+        """Whether a worker is kept warm for a graph that has come; it is answered about meanwhile."""
+        assert entry.graph is not None
+        assert entry.searcher is not None
+        try:
+            with self.compute.interruptible():
+                plans = self.workers.settle(entry.id, entry.graph)
+                if plans is not None and plans.core is not None and plans.batch.mode != "off":
+                    warm_up_batches()
+                    entry.searcher.helper = BatchHelp(self.workers, plans)
+        except Stopped:
+            return
+        except Exception:
+            _log.exception("no worker for graph %s", entry.id)
+        self._tell_workers()
+
+    def _tell_workers(self) -> None:
+        self.bus.publish("worker", {"workers": self.workers.tell()})
 
     # ---------------------------------------------------------------------------------------- graphs
 
@@ -160,6 +198,8 @@ class Service:
         if waiting:
             raise Problem(409, f"{len(waiting)} jobs need the graph", "cancel them first")
         entry = self.catalogue.remove(name)
+        if entry.graph is not None:
+            self.workers.forget(entry.graph)
         self.journal.forget_graph(name)
         entry.state = "failed"
         self.bus.publish("graph", {**entry.tell(), "state": "unloaded"})
@@ -172,9 +212,10 @@ class Service:
         assert entry.graph is not None
         description = description_of(job.algorithm)
         own = getattr(description, "listens", ()) + (("source_seed",) if description.sourced else ())
+        shared = SHARED_OPTIONS if job.algorithm in ("bfs", *SHARINGS) else ()
         for name in job.options:
-            if name not in (*own, "source_seed"):
-                known = ", ".join(own) or "none"
+            if name not in (*own, "source_seed", *shared):
+                known = ", ".join((*own, *shared)) or "none"
                 raise Problem(422, f"{job.algorithm} has no option {name!r}", f"its options: {known}")
         if not description.sourced and job.source is not None:
             raise Problem(422, f"{job.algorithm} has no source", "leave it out")
@@ -182,7 +223,7 @@ class Service:
             raise Problem(422, f"{job.algorithm} needs a source", "name a vertex, or random:1")
         job.runner = self.runner
         try:
-            config = job_config(job)
+            config = job_config(job, self.config)
         except Exception as error:
             raise problem_of(error) from None
         self.limits.of_job(entry.graph, self._count_sources(job, entry) if description.sourced else 1)
@@ -259,6 +300,8 @@ class Service:
             "listeners": ("open event streams", len(self.bus.listeners)),
             "peak_memory_bytes": ("largest resident size", used.ru_maxrss * 1024.0),
             "resident_memory_bytes": ("resident size", _resident_bytes()),
+            **({} if self.crew is None else self.crew.gauges()),
+            **self.workers.gauges(),
         }
 
     def algorithms(self) -> list[dict[str, Any]]:
@@ -269,6 +312,8 @@ class Service:
         for name in NAMES:
             one = description_of(name)
             options = one.options(self.config) if isinstance(one, Algorithm) else {}
+            if name in ("bfs", *SHARINGS) and self.settings.workers:
+                options = {**options, "npu.mode": self.config.npu.mode}
             columns = {column.name: column.meaning for column in one.fields}
             found.append(
                 {"name": name, "title": one.title, "sourced": one.sourced, "check": one.checked_by, "options": options,

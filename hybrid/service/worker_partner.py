@@ -1,0 +1,27 @@
+"""The partner of many jobs: what ``NpuPartner`` lacks for a worker that outlives each of them."""
+
+from __future__ import annotations
+
+from hybrid.partner import NpuPartner
+
+
+class ResidentPartner(NpuPartner):
+    """One process, lent to one search after another."""
+
+    @property
+    def rounds_written(self) -> int:
+        return self._protocol.rounds_written
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._supervisor is None else self._supervisor.pid
+
+    def settle(self) -> None:
+        """Whatever a search that was cut short left behind: no round is outstanding after this, no answer waits."""
+        self.abandon()
+        self._answer = None
+
+    def tidy(self) -> None:
+        """Remove the files of rounds that nobody waited for and of earlier cores: who stays must not fill the disk."""
+        if self._opened and not self.busy and not self._config.exchange.keep:
+            self._suppress(self._mailbox.tidy)
