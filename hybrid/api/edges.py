@@ -5,20 +5,16 @@ Vertices that are whole numbers keep them; others are numbered, and ``Named.name
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
+from hybrid.api.adjacency import Numbers, rows_of
 from hybrid.api.arrow import ArrowTable
-
-_MOST = 2**62  # ids beyond are numbered like names
-_FEW = 32  # rows whose neighbours are read at once
 
 
 @dataclass(frozen=True)
@@ -27,6 +23,7 @@ class Named:
 
     edges: EdgeList
     names: np.ndarray | None = None  # object[N]
+    numbers: Numbers | None = None  # the way back, where it is known already
 
 
 def is_matrix(given: object) -> bool:
@@ -143,39 +140,20 @@ def edges_of_networkx(graph: Any, weight: str | None = "weight", default: float 
     adjacency = getattr(graph, "_adj", None)
     if not isinstance(adjacency, dict):
         adjacency = {node: dict(neighbours) for node, neighbours in graph.adj.items()}
-    nodes = list(adjacency)
-    degree = np.fromiter(map(len, adjacency.values()), np.int64, len(nodes))
-    total = int(degree.sum())
-    names, target = None, None
-    if all(type(node) is int for node in nodes) and (not nodes or (min(nodes) >= 0 and max(nodes) < _MOST)):
-        ids, target = np.array(nodes, np.int64), _whole_ends(adjacency, total)
-    if target is None:
-        names, ids = _objects(nodes), np.arange(len(nodes))
-        number = dict(zip(nodes, range(len(nodes)), strict=True)).__getitem__
-        target = np.fromiter(map(number, chain.from_iterable(adjacency.values())), np.int64, total)
-    weights = None if weight is None else _networkx_weights(adjacency, graph.is_multigraph(), weight, default, total)
-    directed = bool(graph.is_directed())
+    rows, directed = rows_of(adjacency), bool(graph.is_directed())
+    total, weights = rows.target.size, None
+    if weight is not None:
+        weights = _networkx_weights(adjacency, graph.is_multigraph(), weight, default, total)
+    if directed or weights is not None:
+        source, target, mirrored = np.repeat(rows.own, np.diff(rows.offsets)), rows.target, not directed
+    else:
+        (source, target), mirrored = rows.half(), False
     edges = EdgeList(
-        np.repeat(ids, degree), target, weights, vertices=ids, directed=directed, symmetric_stored=not directed,
+        source, target, weights, directed=directed, symmetric_stored=mirrored,
+        vertices=None if rows.dense else rows.own, id_range=(0, rows.own.size) if rows.dense else None,
         format="networkx", path=str(getattr(graph, "name", "") or ""),
     )  # fmt: skip
-    return Named(edges, names)
-
-
-def _whole_ends(adjacency: Mapping[Any, Any], total: int) -> np.ndarray | None:
-    """The neighbours of all vertices, one after the other; None if one is no integer, although it equals one.
-
-    A few rows at a time, so that the objects are still in the cache when their values are taken.
-    """
-    target, done = np.empty(total, np.int64), 0
-    rows = filter(None, adjacency.values())  # so that nothing is left where nothing comes
-    try:
-        while few := list(chain.from_iterable(islice(rows, _FEW))):
-            struct.pack_into(f"{len(few)}q", target.data, target.itemsize * done, *few)
-            done += len(few)
-    except struct.error:
-        return None
-    return target
+    return Named(edges, None if rows.nodes is None else _objects(rows.nodes), rows.numbers)
 
 
 def _networkx_weights(
@@ -232,9 +210,4 @@ def _number(given: Sequence[Sequence[Any]]) -> tuple[np.ndarray, np.ndarray]:
 
 def _objects(names: Sequence[Any]) -> np.ndarray:
     """Names as an array that leaves tuples whole."""
-    array = np.empty(len(names), object)
-    array[:] = names if not any(isinstance(name, tuple | list) for name in names) else None
-    if len(names) and array[0] is None:
-        for at, name in enumerate(names):
-            array[at] = name
-    return array
+    return np.fromiter(names, object, len(names))

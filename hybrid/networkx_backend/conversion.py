@@ -9,16 +9,19 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.build import build_graph
-from hybrid.api.edges import edges_of_networkx
+from cpu_engine.graph.graph import Graph as Rows
+from hybrid.api.edges import Named, edges_of_networkx
 from hybrid.api.graph import Graph
 
 
 class ConvertedGraph(Graph):
     """A graph that came from NetworkX; loops are kept, of parallel edges the one of least weight."""
 
-    def __init__(self, *given: Any, multigraph: bool, loops: int, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, rows: Rows, named: Named, *, multigraph: bool, loops: int) -> None:
+        super().__init__(rows, names=named.names, name=named.edges.path)
         self.multigraph, self.loops = multigraph, loops
+        if named.numbers is not None:
+            self.__dict__["_number_of"] = named.numbers  # found out once
 
     def is_multigraph(self) -> bool:
         return self.multigraph
@@ -40,9 +43,7 @@ def convert_from_nx(
         rows = build_graph(named.edges, self_loops="keep", consume=True)
     except (InputError, TypeError, ValueError) as error:
         raise NotImplementedError(f"Tandem cannot take this graph: {error}") from error
-    return ConvertedGraph(
-        rows, names=named.names, name=named.edges.path, multigraph=bool(graph.is_multigraph()), loops=loops
-    )
+    return ConvertedGraph(rows, named, multigraph=bool(graph.is_multigraph()), loops=loops)
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:

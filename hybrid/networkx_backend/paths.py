@@ -16,6 +16,7 @@ from hybrid.api.results import PathsResult
 
 Lengths = dict[Any, Any]
 Paths = dict[Any, list[Any]]
+_SHORT = 2**15
 
 
 class Reached:
@@ -25,7 +26,10 @@ class Reached:
         self.found = found
         inside = found.reached if cutoff is None else found.reached & (found.values <= cutoff)
         at = np.flatnonzero(inside)
-        self.order = at[np.argsort(found.values[at], kind="stable")]
+        far = found.values[at]
+        if far.dtype.kind == "i" and far.max(initial=0) < _SHORT:
+            far = far.astype(np.int16)  # which numpy sorts by digits
+        self.order = at[np.argsort(far, kind="stable")]
 
     @cached_property
     def lengths(self) -> Lengths:
