@@ -122,6 +122,9 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--side", type=int, default=512, help="of the square grid; 0 = none (default %(default)s)")
     parser.add_argument("--roots", type=_positive, default=128, help="searches of a job (default %(default)s)")
+    parser.add_argument(
+        "--batch", type=_positive, default=1, metavar="B", help="searches at once (default %(default)s)"
+    )
     parser.add_argument("--engine", choices=("async", "level"), default="async", help="(default %(default)s)")
     parser.add_argument("--device", default="auto", help="npu.device of the jobs (default: what this machine has)")
     parser.add_argument("--rounds", type=_positive, default=9, help="jobs of each kind (default %(default)s)")
@@ -129,6 +132,15 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pause", type=float, default=0.005, metavar="S", help="rest before each search (default %(default)s s)"
     )
+
+
+def _add_start(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", type=_positive, default=16, help="of the Kronecker graph (default %(default)s)")
+    parser.add_argument("--engine", choices=("async", "level"), default="level", help="(default %(default)s)")
+    parser.add_argument("--device", default="auto", help="npu.device (default: what this machine has)")
+    parser.add_argument("--repeats", type=_positive, default=3, help="turns (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of searching, each way (default %(default)s)")
+    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
 
 
 def _add_exchange(parser: argparse.ArgumentParser) -> None:
@@ -169,6 +181,19 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help="size of the arrays in memory (default: 4 times the last cache)",
     )
+
+
+def _add_networkx(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nodes", type=_positive, default=100_000, help="of the graph (default %(default)s)")
+    parser.add_argument("--edges", type=_positive, default=1_000_000, help="of the graph (default %(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="these ways to build it (default: all)")
+    parser.add_argument(
+        "--functions", nargs="+", default=["single_source_shortest_path_length"],
+        choices=("single_source_shortest_path_length", "single_source_shortest_path"),
+        help="of NetworkX; the second keeps all paths in memory (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--rounds", type=_positive, default=5, help="turns of each (default %(default)s)")
+    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
 
 
 def _add_graph(parser: argparse.ArgumentParser, *, sizes: bool = True, roots: bool = True) -> None:
@@ -271,6 +296,12 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
         "benchmarks.service",
         _add_service,
     ),
+    "networkx": (
+        "a first BFS through the NetworkX backend against NetworkX's own, however the graph was built",
+        "benchmarks.networkx_backend",
+        _add_networkx,
+    ),
+    "start": ("does a worker that is starting delay the CPU engine?", "benchmarks.start", _add_start),
     "exchange": ("a round through the exchange directory, worker warm", "benchmarks.exchange", _add_exchange),
     "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
 }

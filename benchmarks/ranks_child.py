@@ -29,7 +29,7 @@ from hybrid.traverse import Answer
 class AbsentWorker:
     """A worker that was lost before the first round."""
 
-    usable, busy, failure = False, False, "there is none"
+    usable, starting, busy, failure = False, False, False, "there is none"
 
     def begin(self) -> None: ...
 

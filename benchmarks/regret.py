@@ -1,8 +1,9 @@
 """``bench regret``: does ``npu.mode: auto`` ever lose against the CPU alone?
 
 Whole jobs, side by side, search by search in turns: mode off, mode auto, and mode auto as if the planner had been
-misled into ``share`` beside a worker that never answers. What counts is the time from the opened graph to the last
-result: deciding, and each search as its fastest of all rounds. The bar: at most 5 % longer than off, plus 2 ms.
+misled into ``share`` beside a worker that never answers; with ``--batch``, so many searches at once. What counts is the
+time from the opened graph to the last result: deciding, and each search as its fastest of all rounds. The bar: at most
+5 % longer than off, plus 2 ms.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from benchmarks.workload import set_threads
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.config import load_config
+from hybrid.many_hybrid import ManyEngine
+from hybrid.many_hybrid_job import roots_of, warm_up_batches
 from hybrid.no_regret import REGRET_S, REGRET_SHARE, NoRegretPartner, Patience, patience_for
 from hybrid.opening import Opened, open_graph
 from hybrid.plan import Plan, make_plan
@@ -40,7 +44,7 @@ class SilentPartner:
     """A worker that takes every round and answers none."""
 
     failure = ""
-    usable = True
+    usable, starting = True, False
 
     def __init__(self) -> None:
         self.busy = False
@@ -67,6 +71,8 @@ class SilentPartner:
 def execute(options: argparse.Namespace) -> Report:
     set_threads(options.threads)
     warm_up(options.engine)
+    if options.batch > 1:
+        warm_up_batches()
     rows: list[dict[str, Any]] = []
     for config in configs(options):
         opened = open_graph(config.graph, Trace())
@@ -78,6 +84,7 @@ def configs(options: argparse.Namespace) -> list[Config]:
     """One per graph: Kronecker of every scale, uniform of every scale, the grid, and the files."""
     common: dict[str, object] = {
         "npu.mode": "auto", "npu.device": options.device, "engine": options.engine, "source": f"random:{options.roots}",
+        "npu.batch": options.batch,
     }  # fmt: skip
     chosen: list[dict[str, object]] = [
         {"graph.generator.kind": kind, "graph.generator.scale": scale}
@@ -97,18 +104,19 @@ def measure(opened: Opened, config: Config, options: argparse.Namespace) -> list
     """All ways on one graph, search by search in turns; who begins changes from turn to turn."""
     graph = opened.graph
     sources = [one for one in resolve_sources(graph, config) if one.internal >= 0]
+    batches = [sources[first : first + options.batch] for first in range(0, len(sources), options.batch)]
     lanes = [Lane(way, graph, config) for way in WAYS]
     rounds: list[list[list[float]]] = []  # by round and way: deciding, then each search
     with progress(f"measuring {opened.name}", "round") as bar:
         for number in range(options.rounds + 1):  # the first one warms up, and tells how patient one may be
             bar(number, options.rounds + 1)
             search_s = float(np.mean(np.min(rounds, axis=0)[0][1:])) if rounds else 0.0
-            times = [[lane.decide(search_s, len(sources))] for lane in lanes]
-            for turn, source in enumerate(sources):
+            times = [[lane.decide(search_s, len(batches))] for lane in lanes]
+            for turn, batch in enumerate(batches):
                 time.sleep(options.pause)
                 for place in range(len(lanes)):
                     at = (number + turn + place) % len(lanes)
-                    times[at].append(lanes[at].search(source))
+                    times[at].append(lanes[at].search(batch))
             rounds.append(times)
     best = np.min(rounds[1:], axis=0)
     total = best.sum(axis=1)
@@ -136,6 +144,7 @@ class Lane:
         self._misled = way == SILENT or self.plan.mode != OFF
         split = CoreSplit(graph, min(_MISLED_CORE, graph.n)) if self._misled else self.plan.split
         self._engine = make_engine(config.engine, split, config.bfs.strategy)
+        self._many = ManyEngine(split)
         self._guard: NoRegretPartner | None = None
 
     def decide(self, search_s: float, searches: int) -> float:
@@ -147,13 +156,20 @@ class Lane:
         self._guard = None if patience is None else NoRegretPartner(SilentPartner(), patience)
         return spent_s
 
-    def search(self, source: Source) -> float:
-        """Seconds of one search."""
+    def search(self, batch: Sequence[Source]) -> float:
+        """Seconds of one search, or of a batch at once."""
+        roots = roots_of(batch)
         began = time.perf_counter()
-        if self._guard is not None and self._guard.ready:
-            traverse_together(self._engine, source.internal, "share", self._guard, Trace())
+        guard = self._guard if self._guard is not None and self._guard.ready else None
+        if self._config.npu.batch != 1:
+            if guard is None:
+                self._many.alone(roots, trace=Trace())
+            else:
+                self._many.together(roots, "share", guard, Trace())
+        elif guard is not None:
+            traverse_together(self._engine, int(roots[0]), "share", guard, Trace())
         else:
-            traverse_alone(self._engine, source.internal, Trace())
+            traverse_alone(self._engine, int(roots[0]), Trace())
         return time.perf_counter() - began
 
 
@@ -184,7 +200,8 @@ def report_of(rows: list[dict[str, Any]], options: argparse.Namespace) -> Report
          "" if row["way"] == OFF else "yes" if row["within"] else "NO"]
         for row in rows
     ]  # fmt: skip
-    title = f"{count(options.roots)} searches per job, engine {options.engine}, device {options.device}"
+    at_once = "" if options.batch == 1 else f" {options.batch} at once,"
+    title = f"{count(options.roots)} searches per job,{at_once} engine {options.engine}, device {options.device}"
     report.lines += [
         title,
         "",

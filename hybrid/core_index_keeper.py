@@ -82,7 +82,7 @@ class IndexKeeper:
 
 
 def index_keeper(
-    config: Config, graph: Graph, core_size: int, searches: int, maker: IndexMaker | None
+    config: Config, graph: Graph, core_size: int, searches: float, maker: IndexMaker | None
 ) -> IndexKeeper | None:
     """The keeper that ``npu.index`` asks for; None where it is off, or there is no core."""
     if config.npu.index == "off" or not core_size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.trace import Trace
-from hybrid.traverse import NpuTally, Partner
+from hybrid.traverse import STILL_STARTING, NpuTally, Partner
 
 
 class CoreRounds:
@@ -25,7 +25,7 @@ class CoreRounds:
     def send(self, values: np.ndarray) -> bool:
         """Hand the core's values over; False if nobody is there to take them."""
         partner = self.partner
-        if not partner.usable:
+        if not partner.usable or (partner.starting and not self._waits):
             return False
         self._sent_at, self._sent = self._trace.now(), int(values.size)
         partner.submit(values)
@@ -67,6 +67,8 @@ class CoreRounds:
             tally.outcome = partner.failure
         elif tally.rounds_sent:
             tally.outcome = f"merged {tally.rounds_merged} of {tally.rounds_sent} rounds"
+        elif partner.starting:
+            tally.outcome = STILL_STARTING
         else:
             tally.outcome = "not needed: no round was sent"
         return tally

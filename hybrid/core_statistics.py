@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,9 +30,10 @@ class SearchFacts:
     seconds: float
     steps: int  # levels, or steps of the asynchronous engine
     edges: int  # looked at
-    looks: float  # edges that a vertex looks at: each its whole list, or so many of it
+    looks: float  # edges that a vertex looks at in a pass: each its whole list, or so many of it
     spread: np.ndarray  # by k: levels between the core's first and last vertex, the hops a closure of it needs
     batch: int = 1
+    passes: int = 1  # over the graph, one after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +102,16 @@ def measure_batch(graph: Graph, roots: np.ndarray, limit: int, most_runs: int = 
     found, best = _fastest(lambda: engine.run(roots), most_runs)
     passes = -(-roots.size // ROOTS_PER_PASS)
     spread = core_spread(np.ascontiguousarray(found.level[0], np.int32), limit)
-    looks = looks_per_vertex(graph.in_offsets, found.edges_looked_at // passes) * passes
-    return SearchFacts(best, found.levels_run, found.edges_looked_at, looks, spread, int(roots.size))
+    looks = looks_per_vertex(graph.in_offsets, found.edges_looked_at // passes)
+    return SearchFacts(best, found.levels_run, found.edges_looked_at, looks, spread, int(roots.size), passes)
+
+
+def several(search: SearchFacts, times: int) -> SearchFacts:
+    """So many batches as one: the CPU goes through them one after the other, a round carries them all."""
+    return replace(
+        search, seconds=times * search.seconds, edges=times * search.edges, batch=times * search.batch,
+        passes=times * search.passes,
+    )  # fmt: skip
 
 
 def _fastest(run: Callable[[], T], most_runs: int = MOST_RUNS) -> tuple[T, float]:

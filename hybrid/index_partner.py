@@ -23,7 +23,7 @@ class IndexPartner:
         self.index, self._forget = index, forget
         self.device = DEVICE
         self.start_seconds: float | None = None  # it has no start
-        self.usable, self.failure = True, ""
+        self.usable, self.starting, self.failure = True, False, ""
         self.rounds = 0
         self._answer: Answer | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import math
 from typing import Any
 
 import numba
@@ -94,7 +95,8 @@ class _Job:
                         self.guard = NoRegretPartner(self.partner, plan.patience)
                         if isinstance(self.partner, NpuPartner):  # a simulated device needs no start
                             self.guard.rehearse(plan.core_size)
-                    self.keeper = index_keeper(config, opened.graph, plan.core_size, len(sources), self.partner)
+                    uses = math.inf if plan.index else len(sources)
+                    self.keeper = index_keeper(config, opened.graph, plan.core_size, uses, self.partner)
             if plan.batch > 1:
                 with trace.span("coordinator", "compile"):
                     warm_up_batches()
@@ -121,7 +123,7 @@ class _Job:
     def _served_by(self, plan: Plan) -> Partner | None:
         """Who may be sent rounds now, if anybody; mode auto does without a worker that is still starting."""
         indexed = None if plan.mode == "off" or self.keeper is None else self.keeper.partner()
-        if indexed is not None:
+        if indexed is not None or plan.index:
             return indexed
         if plan.mode == "off" or self.guard is None:
             return None if plan.mode == "off" else self.partner
@@ -165,7 +167,8 @@ class _Job:
         if partner is None:
             found = traverse_alone(engine, source.internal, self.trace)
             if self.guard is not None:
-                found.npu.outcome = self.guard.failure or "mode auto did not wait for the worker to start"
+                missing = "make the core's index" if plan.index else "start"
+                found.npu.outcome = self.guard.failure or f"mode auto did not wait for the worker to {missing}"
         else:
             found = traverse_together(
                 engine, source.internal, plan.mode, partner, self.trace, self.config.npu.max_rounds

@@ -24,7 +24,7 @@ from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.errors import NotCertified
 from hybrid.trace import Trace
-from hybrid.traverse import Answer, NpuTally, Partner
+from hybrid.traverse import STILL_STARTING, Answer, NpuTally, Partner
 
 _log = logging.getLogger(__name__)
 _RACE_LEVELS = 2  # made before the values go out: by then most searches have come to the core
@@ -150,7 +150,7 @@ class _Together:
                 self._merge(answer)
 
     def _race(self) -> None:
-        if self.partner.usable and self.engine.split.core_size:
+        if self.partner.usable and not self.partner.starting and self.engine.split.core_size:
             self._go_on(self.groups, _RACE_LEVELS)
             touched = self._rows(lambda group: np.arange(group.width if group.touching() else 0))
             if touched and any(group.can_step() for group in self.groups):
@@ -261,6 +261,8 @@ class _Together:
             tally.outcome = f"merged {tally.rounds_merged} of {tally.rounds_sent} rounds"
         elif tally.rounds_sent:
             tally.outcome = "the CPU converged before the worker answered"
+        elif partner.starting:
+            tally.outcome = STILL_STARTING
         else:
             tally.outcome = "not needed: no core vertex got a value before the CPU converged"
 

@@ -85,6 +85,10 @@ class NoRegretPartner:
         return self._partner.usable and not self._late and not enough
 
     @property
+    def starting(self) -> bool:
+        return self._partner.starting
+
+    @property
     def busy(self) -> bool:
         return self._partner.busy
 

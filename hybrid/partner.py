@@ -141,6 +141,16 @@ class NpuPartner:
         return self._protocol.state != "closed"
 
     @property
+    def starting(self) -> bool:
+        """Only a worker of one's own is known to be starting: another may serve without a word about itself."""
+        if self._ready or self._supervisor is None or not self.usable:
+            return False
+        if time.monotonic() - self._looked_at > _LOOK_INTERVAL_S:
+            self._look_for_death()
+            self._look_for_worker_facts()
+        return not self._ready
+
+    @property
     def busy(self) -> bool:
         return self._protocol.state == "waiting" or self._answer is not None
 
@@ -358,6 +368,8 @@ class NpuPartner:
         if self._ready:
             return
         self._ready = True
+        if self._supervisor is not None:
+            self._supervisor.let_work()
         self.start_seconds = self._trace.now() - self._started_at
         facts = self._mailbox.worker_facts() or {}
         self.device = str(facts.get("device", self.device))

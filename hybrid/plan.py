@@ -16,14 +16,15 @@ import numpy as np
 from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS
 from cpu_engine.algorithms.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.core_statistics import FEWEST_RUNS, CoreStatistics, core_statistics
-from hybrid.no_regret import REGRET_S, Patience, measuring_runs, patience_for
-from hybrid.planner import Prediction, candidate_sizes, predict, rule_out
+from hybrid.core_statistics import FEWEST_RUNS, CoreStatistics, core_statistics, several
+from hybrid.no_regret import MOST_AT_ONCE, REGRET_S, Patience, measuring_runs, patience_for
+from hybrid.planner import Prediction, best_of, candidate_sizes, predict, rule_out
 from hybrid.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
 from hybrid.schema import Config, CoreConfig
 
 AUTOMATIC = "automatic"
 CELL_BYTES = 4  # one float32 of the core's matrix
+FEWEST_AT_ONCE = 4  # searches: fewer are faster one by one (measured on Kronecker 14 and 18 and a uniform graph)
 WORKER_START_S = 3.0  # MindSpore takes so long to load (1.4 to 3.5 s measured): a shorter job is over before
 BLIND = Patience(own_s=REGRET_S)  # mode auto without figures: it races, and its rounds may cost this much in all
 
@@ -41,6 +42,7 @@ class Plan:
     predicted: dict[str, Any] | None = None  # None: nothing is known to predict from
     patience: Patience = BLIND  # of mode auto, with the worker
     batch: int = 1  # sources traversed at once
+    index: bool = False  # mode auto: only the core's index pays, rounds do not
 
     @property
     def core_size(self) -> int:
@@ -55,7 +57,9 @@ class Plan:
 def make_plan(graph: Graph, config: Config) -> Plan:
     """Choose core, mode and batch for this graph."""
     plan = _plan_core(graph, config)
-    return replace(plan, batch=choose_batch(config, search_count(config, graph.n))) if config.ranks == 1 else plan
+    if config.ranks != 1 or plan.batch > 1:  # ranks traverse one by one; a batch was chosen with the core
+        return plan
+    return replace(plan, batch=choose_batch(config, search_count(config, graph.n)))
 
 
 def plan_library(graph: Graph, config: Config, algorithm: str) -> Plan:
@@ -79,9 +83,20 @@ def plan_library(graph: Graph, config: Config, algorithm: str) -> Plan:
 
 
 def choose_batch(config: Config, searches: int) -> int:
-    """How many sources are traversed at once; auto: as many as the bit-parallel engine takes in one pass."""
-    wanted = ROOTS_PER_PASS if config.npu.batch == "auto" else int(config.npu.batch)
-    return max(1, min(wanted, searches))
+    """How many sources are traversed at once; auto: what the CPU likes best, which is a pass, or one by one if few."""
+    if config.npu.batch == "auto":
+        return 1 if searches < FEWEST_AT_ONCE else min(ROOTS_PER_PASS, searches)
+    return max(1, min(int(config.npu.batch), searches))
+
+
+def choosable_batches(config: Config, searches: int) -> list[int]:
+    """The batches that the planner may choose from, the CPU's own choice first: whole passes that one round carries."""
+    batch = choose_batch(config, searches)
+    batches = [batch]
+    if config.npu.batch == "auto" and batch == ROOTS_PER_PASS:
+        while 2 * batches[-1] <= min(searches, MOST_AT_ONCE):
+            batches.append(2 * batches[-1])
+    return batches
 
 
 def _plan_core(graph: Graph, config: Config) -> Plan:
@@ -136,8 +151,11 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
     degree = graph.degree() if config.core.threshold is not None else np.empty(graph.n, np.int8)
     chosen, rule = choose_core_size(degree, config.core)
     statistics = core_statistics(graph, chosen)
-    batch = choose_batch(config, search_count(config, statistics.n))
-    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device, batch)
+    everything = search_count(config, statistics.n)
+    batches = choosable_batches(config, everything)
+    batch = batches[0]
+    fixed = chosen if rule != AUTOMATIC else 0
+    sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
     ruled_out = ""
     if here.rates is not None and batch == 1:  # what a batch looks at is only known once one was searched
         ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes)
@@ -145,31 +163,60 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
     if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
         reason = ruled_out or "the core is empty"
         return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    searches = -(-search_count(config, statistics.n) // batch)  # a batch is one
+    searches = -(-everything // batch)  # a batch is one
     runs = measuring_runs(searches)
     if runs < FEWEST_RUNS:
         what = "searches" if batch == 1 else f"batches of {batch}"
         reason = f"a device may pay, but to measure one first would cost too much of {searches} {what}"
         return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
     statistics = replace(statistics, search=typical_search(graph, config, chosen, batch, runs))
-    found = predict(statistics, here.device, here.rates, here.around, sizes)
-    if found.mode != "off" and config.npu.worker == "launch" and not here.simulated:
-        whole_s = searches * found.cpu_only_s
-        if whole_s < WORKER_START_S:
-            found = found.without(
-                f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
-            )
-    patience = patience_for(found.round_s or 0.0, found.cpu_only_s, searches)
-    if found.mode != "off" and patience is None:
-        found = found.without("one answer that does not come would cost more than may be lost")
+    uses = everything if config.npu.index != "off" else 0
+    tables = predict_batches(statistics, here, batches, fixed, uses)
+    awaits_start = config.npu.worker == "launch" and not here.simulated
+    found = best_of([_bearable(one, everything, awaits_start) for one in tables])
     predicted = _tell(found, config, statistics)
-    if found.mode == "off" or patience is None:
+    if found.mode == "off":
         return _plan_off(graph, f"auto: {found.reason}", predicted)
+    patience = _patience(found, everything) or BLIND  # an index answers at once: nobody needs any
     split = CoreSplit(graph, found.k)
     if rule == AUTOMATIC:
         rule = f"automatic: the planner's choice of {len(sizes)} sizes"
     threshold, edges = int(statistics.degree[found.k - 1]), count_core_edges(split)
-    return Plan(split, edges, threshold, rule, found.mode, f"auto: {found.reason}", predicted, patience)
+    reason = f"auto: {found.reason}"
+    return Plan(split, edges, threshold, rule, found.mode, reason, predicted, patience, found.batch, found.index)
+
+
+def _bearable(found: Prediction, searches: int, awaits_start: bool) -> Prediction:
+    """The choice, or none where the job is over too soon, or an answer that does not come would cost it too much."""
+    if found.mode == "off":
+        return found
+    whole_s = searches / found.batch * found.cpu_only_s
+    if awaits_start and whole_s < WORKER_START_S:
+        return found.without(
+            f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
+        )
+    if not found.index and _patience(found, searches) is None:
+        return found.without("one answer that does not come would cost more than may be lost")
+    return found
+
+
+def _patience(found: Prediction, searches: int) -> Patience | None:
+    return patience_for(found.round_s or 0.0, found.cpu_only_s, -(-searches // found.batch))
+
+
+def predict_batches(
+    statistics: CoreStatistics, here: Surroundings, batches: list[int], fixed: int, index_uses: int
+) -> list[Prediction]:
+    """A table for each batch, from the first one's measured search: the CPU takes a multiple of it for the others."""
+    assert here.device is not None
+    assert statistics.search is not None
+    tables = []
+    for batch in batches:
+        known = replace(statistics, search=several(statistics.search, batch // batches[0]))
+        sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
+        uses = -(-index_uses // batch)
+        tables.append(predict(known, here.device, here.rates, here.around, sizes, index_uses=uses))
+    return tables
 
 
 def _tell(found: Prediction, config: Config, statistics: CoreStatistics) -> dict[str, Any]:

@@ -90,16 +90,19 @@ class Prediction:
     k: int = 0
     hybrid_s: float | None = None  # of the choice; None where that is off
     round_s: float | None = None
+    index: bool = False  # the core's index instead of rounds
     reason: str = ""
 
-    def with_choice(self, mode: str, candidate: Candidate, reason: str) -> Prediction:
+    def with_choice(self, mode: str, candidate: Candidate, reason: str, *, index: bool = False) -> Prediction:
         """The same table with this choice from it."""
-        hybrid_s = candidate.share_s if mode == "share" else candidate.race_s
-        return replace(self, mode=mode, k=candidate.k, hybrid_s=hybrid_s, round_s=candidate.round_s, reason=reason)
+        hybrid_s = candidate.index_s if index else candidate.share_s if mode == "share" else candidate.race_s
+        return replace(
+            self, mode=mode, k=candidate.k, hybrid_s=hybrid_s, round_s=candidate.round_s, index=index, reason=reason
+        )
 
     def without(self, reason: str) -> Prediction:
         """The same table, and the choice to do without the device."""
-        return replace(self, mode="off", k=0, hybrid_s=None, round_s=None, reason=reason)
+        return replace(self, mode="off", k=0, hybrid_s=None, round_s=None, index=False, reason=reason)
 
     @property
     def seconds(self) -> float:
@@ -124,8 +127,9 @@ class _Work:
 
     seconds: float
     edges: float  # looked at
-    looks: float  # edges that a vertex looks at, per sweep
+    looks: float  # edges that a vertex looks at, per sweep or pass
     sweeps: int  # each has a round of its own
+    passes: int  # over the core's edges
     overlaps: bool  # the CPU has other edges to look at while a round is out
     edges_per_s: float  # at least; infinite where that is not known
     merge_s: tuple[float, float, float]  # in any case, per vertex of the graph, per vertex of the core and sweep
@@ -175,8 +179,12 @@ def predict(
     around: Circumstances,
     sizes: Sequence[int],
     algorithm: str = "bfs",
+    index_uses: int = 0,
 ) -> Prediction:
-    """The table over ``sizes``, and the choice. A search needs ``statistics.search``, a sweep needs ``rates``."""
+    """The table over ``sizes``, and the choice. A search needs ``statistics.search``, a sweep needs ``rates``.
+
+    ``index_uses``: how many runs share the making of a core's index; 0 = there shall be none.
+    """
     if algorithm == "bfs":
         if statistics.search is None:
             raise ValueError("a search is predicted from a measured one: statistics.search is missing")
@@ -188,7 +196,9 @@ def predict(
     rows = tuple(_candidate(statistics, device, around, work, batch, k) for k in sizes)
     chosen, mode, reason = choose(rows, work.seconds)
     found = Prediction(device.name, device.kind, algorithm, batch, work.seconds, work.basis, rows, reason=reason)
-    return found if chosen is None else found.with_choice(mode, chosen, reason)
+    if chosen is not None:
+        found = found.with_choice(mode, chosen, reason)
+    return _prefer_index(found, index_uses) if index_uses else found
 
 
 def choose(candidates: Sequence[Candidate], cpu_only_s: float) -> tuple[Candidate | None, str, str]:
@@ -209,6 +219,23 @@ def choose(candidates: Sequence[Candidate], cpu_only_s: float) -> tuple[Candidat
     return None, "off", f"the best, {told}: {why}"
 
 
+def _prefer_index(found: Prediction, uses: int) -> Prediction:
+    """The choice with the core's index instead, where that gains more, its making shared by so many runs included."""
+    cost = {one: one.index_s + one.index_made_s / uses for one in found.candidates if one.index_s and one.index_made_s}
+    if not cost:
+        return found
+    best = min(cost, key=lambda one: cost[one])
+    margin = max(MARGIN_SHARE * found.cpu_only_s, MARGIN_S)
+    if cost[best] >= found.seconds or found.cpu_only_s - cost[best] <= margin:
+        return found
+    reason = (
+        f"with the core's index at k = {count(best.k)} a run would take {seconds(best.index_s or 0.0)} against "
+        f"{seconds(found.cpu_only_s)} on the CPU alone, and its part of making the index "
+        f"{seconds((best.index_made_s or 0.0) / uses)}: a gain above the margin of {seconds(margin)}"
+    )
+    return found.with_choice("share", best, reason, index=True)
+
+
 def best_of(predictions: Sequence[Prediction]) -> Prediction:
     """Of predictions for different batches, the one that takes least per search."""
     return min(predictions, key=lambda one: one.seconds / one.batch)
@@ -220,13 +247,14 @@ def _search_work(search: SearchFacts, rates: CpuRates | None) -> _Work:
     merge_s = (HANDLE_S, PARENT_S, MERGE_S) if search.batch == 1 else (HANDLE_S, 0.0, BATCH_MERGE_S * search.batch)
     basis = f"measured: {what} on the CPU alone"
     saves = 1.0 if search.batch == 1 else BATCH_SAVES
-    return _Work(search.seconds, search.edges, search.looks, ROUNDS, False, rate, merge_s, basis, saves)
+    return _Work(search.seconds, search.edges, search.looks, ROUNDS, search.passes, False, rate, merge_s, basis, saves)
 
 
 def _sweep_work(statistics: CoreStatistics, rates: CpuRates) -> _Work:
     edges, rate = float(SWEEPS * statistics.m), rates.pull_edges_per_s
     basis = f"calculated: {SWEEPS} sweeps over all edges at the calibrated rate"
-    return _Work(edges / rate, edges, float("inf"), SWEEPS, True, rate, (SWEEPS * HANDLE_S, 0.0, BATCH_MERGE_S), basis)
+    merge_s = (SWEEPS * HANDLE_S, 0.0, BATCH_MERGE_S)
+    return _Work(edges / rate, edges, float("inf"), SWEEPS, SWEEPS, True, rate, merge_s, basis)
 
 
 def _slowest(rates: CpuRates) -> float:
@@ -237,7 +265,7 @@ def _candidate(
     statistics: CoreStatistics, device: DeviceModel, around: Circumstances, work: _Work, batch: int, k: int
 ) -> Candidate:
     inside, sweeps = int(statistics.inside[k]), work.sweeps
-    looked = (sweeps if work.overlaps else 1) * statistics.looked_at(k, work.looks)
+    looked = work.passes * statistics.looked_at(k, work.looks)
     saved_s = work.saves * work.seconds * min(1.0, looked / work.edges) if work.edges else 0.0
     if work.edges_per_s < float("inf"):  # a search disturbed by others took longer; its edges did not
         saved_s = min(saved_s, looked / work.edges_per_s)

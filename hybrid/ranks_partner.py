@@ -18,7 +18,7 @@ from cpu_engine.algorithms.ranks_engine import RankEngine
 from cpu_engine.comm.encoding import AgreedList, Room, pack_improved, unpack_min
 from cpu_engine.comm.requests import FIRST_OUTSIDE_TAG, Message
 from hybrid.ranks_gather import Seat
-from hybrid.traverse import NpuTally, Partner
+from hybrid.traverse import STILL_STARTING, NpuTally, Partner
 
 TAG_UP = FIRST_OUTSIDE_TAG  # core values, from their masters to a machine's first rank
 TAG_DOWN = FIRST_OUTSIDE_TAG + 1  # and back, once a worker has improved them
@@ -181,6 +181,8 @@ class _Lead:
             tally.outcome = f"merged {tally.rounds_merged} of {tally.rounds_sent} rounds"
         elif tally.rounds_sent:
             tally.outcome = "the CPU converged before the worker answered"
+        elif partner.starting:
+            tally.outcome = STILL_STARTING
         else:
             tally.outcome = "not needed: no core vertex got a value before the CPU converged"
 
@@ -221,6 +223,8 @@ class _Lead:
     def _submit_if_news(self) -> None:
         partner, values = self._partner, self._core.view(np.int32)
         if not partner.usable or partner.busy or np.array_equal(values, self._closed):
+            return
+        if partner.starting and not self._sharing:
             return
         if self.tally.rounds_sent >= self._max_rounds:
             partner.distrust(f"no end after {self._max_rounds} rounds (npu.max_rounds)")

@@ -85,6 +85,7 @@ class SimulatedPartner:
         self.start_seconds: float | None = None  # it has no start
         self.failure = ""
         self.usable = self.ready = True
+        self.starting = False
         # Running totals; what happens in rehearsals is not in them.
         self.rounds = 0
         self.modelled_s = 0.0  # of the rounds that were delivered

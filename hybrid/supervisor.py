@@ -20,7 +20,9 @@ from hybrid.interrupts import interrupts_held
 from hybrid.plan import largest_core
 from hybrid.schema import Config
 
-_STEP_BACK = 5  # on the scale of nice(1): enough that the engine's threads come first, and rounds take no longer
+# How far a worker on the engine's own CPUs steps back, on the scale of nice(1). While it starts it takes what the
+# engine leaves; at work the engine's threads still come first, and rounds take no longer.
+_STARTING, _WORKING = 19, 5
 _CAUSES = {
     0: "the worker ended by itself",
     3: "the worker could not import MindSpore",
@@ -59,8 +61,17 @@ class WorkerSupervisor:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
-        if npu.device != "ascend" and not _has_ascend():
-            _step_back(self._process.pid)
+        if self._shares_cpus:
+            _step_back(self._process.pid, _STARTING)
+
+    def let_work(self) -> None:
+        """The worker has started: what it does from now on somebody may wait for."""
+        if self._process is not None and self._shares_cpus:
+            _step_back(self._process.pid, _WORKING)
+
+    @property
+    def _shares_cpus(self) -> bool:
+        return self._config.npu.device != "ascend" and not _has_ascend()
 
     def cause_of_death(self) -> str | None:
         """None while the worker lives, else why it ended, in words."""
@@ -115,13 +126,21 @@ def _has_ascend() -> bool:
     return any(Path("/dev").glob("davinci*"))
 
 
-def _step_back(pid: int) -> None:
+def _step_back(pid: int, far: int) -> None:
     """Let the engine's threads go before a worker on the same CPUs.
 
-    Otherwise each parallel step waits a time slice (8 ms) for the CPU on which the worker loads MindSpore. Where
-    sessions are scheduled as groups, it is the group that has to step back.
+    Otherwise each parallel step waits a time slice (8 to 40 ms) for the CPU on which the worker loads MindSpore. Where
+    sessions are scheduled as groups, it is the group that steps back, which it may undo. Elsewhere it is each thread,
+    and a user who may not raise a priority leaves the worker where it is: behind the engine.
     """
     with contextlib.suppress(OSError):  # no harm if it is gone, or the system does not let us
-        os.setpriority(os.PRIO_PROCESS, pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + _STEP_BACK))
+        Path(f"/proc/{pid}/autogroup").write_text(str(far))
+    for thread in _threads_of(pid):
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, 0) + far))
+
+
+def _threads_of(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text(str(_STEP_BACK))
+        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    return [pid]

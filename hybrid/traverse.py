@@ -15,6 +15,8 @@ import numpy as np
 from cpu_engine.algorithms.traversal import Traversal
 from hybrid.trace import Trace
 
+STILL_STARTING = "not waited for: the worker was still starting"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -34,6 +36,10 @@ class Partner(Protocol):
     @property
     def usable(self) -> bool:
         """Whether rounds can still be sent."""
+
+    @property
+    def starting(self) -> bool:
+        """Whether it is known to be still loading: who need not wait for an answer sends nothing before it is over."""
 
     @property
     def busy(self) -> bool:
@@ -161,7 +167,7 @@ class _Together:
 
     def _submit_if_news(self) -> None:
         partner = self.partner
-        if not partner.usable or partner.busy:
+        if not partner.usable or partner.busy or (partner.starting and not self.sharing):
             return
         mine = self.engine.core_values()
         if np.array_equal(mine, self.closed):
@@ -193,6 +199,8 @@ class _Together:
             tally.outcome = f"merged {tally.rounds_merged} of {tally.rounds_sent} rounds"
         elif tally.rounds_sent:
             tally.outcome = "the CPU converged before the worker answered"
+        elif partner.starting:
+            tally.outcome = STILL_STARTING
         else:
             tally.outcome = "not needed: no core vertex got a value before the CPU converged"
 

@@ -41,7 +41,7 @@ class ScriptedPartner:
         self._word, self._delays, self._lifetime, self._submissions = word, delays, lifetime, last_submission
         self._looks = self._left = 0
         self._values: np.ndarray | None = None
-        self.usable, self.failure = True, ""
+        self.usable, self.starting, self.failure = True, False, ""
         self.abandoned = 0
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.generators import kronecker
 from exchange import layout
 from exchange.files import lock_directory
 from exchange.mailbox import WorkerMailbox
-from hybrid import exchange_directory
+from hybrid import exchange_directory, supervisor
 from hybrid.config import load_config
+from hybrid.core_rounds import CoreRounds
+from hybrid.many_hybrid import ManyEngine
 from hybrid.partner import NpuPartner
 from hybrid.trace import Trace
+from hybrid.traverse import STILL_STARTING, traverse_alone, traverse_together
+from hybrid.warmup import make_engine
 
 OFFSETS, TARGETS = np.array([0, 2, 3] + [5] * 18), np.array([1, 2, 2, 0, 3], np.int32)
 BATCH = np.array([[0, -1, -1], [-1, 4, -1]], np.int32)
@@ -182,3 +190,52 @@ def test_a_worker_that_made_no_index_says_why(partner: NpuPartner) -> None:
     partner.wait()
     assert partner.index_failure == "the worker made no index: it is too long"
     assert partner.usable
+
+
+@pytest.fixture
+def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NpuPartner]:
+    """A coordinator whose own worker - a script that sleeps - has been started and has not said a word yet."""
+    program = tmp_path / "sleeper"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(supervisor.sys, "executable", str(program))
+    made = NpuPartner(load_config(None, [f"exchange.dir={tmp_path / 'exchange'}"]), tmp_path / "worker.log", Trace())
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("engine_name", ["level", "async"])
+def test_a_race_sends_nothing_to_a_worker_that_is_starting(starter: NpuPartner, engine_name: str) -> None:
+    graph = build_graph(kronecker(8, 8, 1), directed=False)
+    engine = make_engine(engine_name, CoreSplit(graph, 20))
+    starter.publish_edges(graph.out_offsets, graph.out_targets, 20)
+    expected = traverse_alone(make_engine(engine_name, CoreSplit(graph)), 5).level.copy()
+    found = traverse_together(engine, 5, "race", starter, Trace())
+    assert found.level.tolist() == expected.tolist()
+    assert (found.npu.rounds_sent, found.npu.outcome) == (0, STILL_STARTING)
+    assert not WorkerMailbox(starter.directory).pending_rounds()
+
+
+def test_a_race_of_many_sends_nothing_to_a_worker_that_is_starting(starter: NpuPartner) -> None:
+    graph = build_graph(kronecker(8, 8, 1), directed=False)
+    starter.publish_edges(graph.out_offsets, graph.out_targets, 20)
+    done = ManyEngine(CoreSplit(graph, 20)).together(np.arange(30), "race", starter, Trace())
+    assert (done.npu.rounds_sent, done.npu.outcome) == (0, STILL_STARTING)
+    rounds = CoreRounds(starter, "race", Trace())
+    assert not rounds.send(np.zeros(20, np.int32))
+    assert rounds.close().outcome == STILL_STARTING
+
+
+def test_a_worker_of_ones_own_is_starting_until_it_says_otherwise(starter: NpuPartner) -> None:
+    assert starter.starting
+    facts = {"pid": starter._supervisor.pid, "host": "here", "state": "ready", "device": "CPU"}  # type: ignore[union-attr]
+    (starter.directory / layout.WORKER_FACTS).write_text(json.dumps(facts))
+    while starter.starting:  # looked at every 50 ms
+        pass
+    assert starter.device == "CPU"
+
+
+def test_nobody_knows_whether_another_worker_is_starting(partner: NpuPartner) -> None:
+    """It may be one that writes no word about itself: it is sent rounds from the first on."""
+    assert not partner.starting

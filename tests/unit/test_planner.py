@@ -539,4 +539,42 @@ def test_the_batch_of_a_job() -> None:
     for word, batch in wanted.items():
         config = load_config(None, ["source=random:20", f"npu.batch={word}"])
         assert plan_module.choose_batch(config, 20) == batch
-    assert plan_module.choose_batch(load_config(None, ["npu.batch=auto"]), 1000) == 64
+    config = load_config(None, ["npu.batch=auto"])
+    assert [plan_module.choose_batch(config, searches) for searches in (1, 3, 4, 1000)] == [1, 1, 4, 64]
+    assert plan_module.choosable_batches(config, 300) == [64, 128, 256]
+    assert plan_module.choosable_batches(config, 63) == [63]
+    assert plan_module.choosable_batches(load_config(None, ["npu.batch=8"]), 300) == [8]
+
+
+def batch_of(graph: Graph, seconds: float) -> Any:
+    """A measured batch of 64."""
+    return lambda *_, **__: SearchFacts(seconds, 5, graph.m, 1e9, np.full(2000, 2), 64)
+
+
+def test_auto_picks_the_batch_that_takes_least(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", batch_of(graph, 1.0))
+    monkeypatch.setattr(plan_module, "search_count", lambda *_: 40_000)
+    many = ("npu.batch=auto", "core.size=600", "npu.worker=external")
+
+    def planned_with(delay_s: float) -> plan_module.Plan:
+        """A device whose rounds take as long however much they carry."""
+        return planned(monkeypatch, graph, Surroundings(replace(device(), delay_s=delay_s), None, AROUND), *many)
+
+    plan = planned_with(0.05)
+    assert plan.mode != "off"
+    assert plan.batch == 256  # more would share the round, but an answer that does not come would cost them too much
+    assert plan.predicted is not None
+    assert plan.predicted["batch"] == 256
+    hopeless = planned_with(1e3)
+    assert (hopeless.mode, hopeless.batch) == ("off", 64)
+
+
+def test_auto_takes_the_index_where_rounds_do_not_pay(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
+    slow = Surroundings(device(compute_s=1e-3, exchange_s=100.0), None, AROUND)
+    assert planned(monkeypatch, graph, slow, "npu.index=off").mode == "off"
+    plan = planned(monkeypatch, graph, slow, "npu.index=auto", "npu.worker=external")
+    assert (plan.mode, plan.index) == ("share", True)
+    assert plan.predicted is not None
+    assert "the core's index" in plan.mode_reason
+    assert plan.predicted["hybrid_s"] < 10.0

@@ -35,6 +35,10 @@ def test_a_worker_on_the_engines_cpus_steps_back(
         assert worker.pid is not None
         ours = os.getpriority(os.PRIO_PROCESS, 0)
         assert (os.getpriority(os.PRIO_PROCESS, worker.pid) > ours) == steps_back
+        starting = os.getpriority(os.PRIO_PROCESS, worker.pid)
+        worker.let_work()
+        assert (os.getpriority(os.PRIO_PROCESS, worker.pid) > ours) == steps_back, "the engine still comes first"
+        assert os.getpriority(os.PRIO_PROCESS, worker.pid) <= starting
         assert worker.cause_of_death() is None
     finally:
         worker.kill()
