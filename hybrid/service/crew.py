@@ -9,9 +9,11 @@ dropped.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import queue
+import select
 import selectors
 import shutil
 import socket
@@ -28,7 +30,15 @@ from hybrid.ranks_open import scratch_folder
 from hybrid.schema import Config
 from hybrid.service.crew_process import CrewProcess, RankHandle
 from hybrid.service.crew_state import ENDING, FAILED, UP, CrewState
-from hybrid.service.crew_wire import FOLDER_PREFIX, Frame, WireError, frame_bytes, read_frame
+from hybrid.service.crew_wire import (
+    FOLDER_PREFIX,
+    SHARED_MEMORY,
+    Frame,
+    WireError,
+    frame_bytes,
+    read_frame,
+    remove_folders,
+)
 from hybrid.service.problems import Problem
 from hybrid.world import detect_world
 
@@ -39,6 +49,7 @@ STOP_S = 5.0  # for an order that shall stop to do so; otherwise the crew is end
 _END_S = 3.0  # for an orderly end
 _LOOK_S = 0.25
 _SOON_S = 0.02
+_PIPE_BYTES = 4096
 _MOST_WAITING = 4  # results that wait for their check: further ones wait in the crew
 _OVER = ("done", "problem", "stopped")
 
@@ -68,7 +79,8 @@ class Crew:
         self._given: set[int] = set()  # orders that the present crew has
         self._stopping: dict[int, float] = {}  # of these, which shall stop, and until when
         self._clogged = self._deaf = False
-        self._wake_read, self._wake_write = -1, -1
+        self._wake_read, self._wake_write = -1, -1  # a pipe to the keeper
+        self._bell_read, self._bell_write = -1, -1  # and one to whoever waits for frames
 
     # ------------------------------------------------------------------------------------- life
 
@@ -85,6 +97,7 @@ class Crew:
         for remark in self._launch("").notes:
             _log.warning("ranks: %s", remark)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._bell_read, self._bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread = threading.Thread(target=self._keep, name="crew", daemon=True)
         self._thread.start()
         while self.state.state != UP:
@@ -99,10 +112,10 @@ class Crew:
             self._wake()
             self._thread.join()
             self._thread = None
-            os.close(self._wake_read)
-            os.close(self._wake_write)
+            for end in (self._wake_read, self._wake_write, self._bell_read, self._bell_write):
+                os.close(end)
         if self.folder != Path():
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_folders(self.folder)
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """For Prometheus."""
@@ -151,8 +164,12 @@ class Crew:
     def _frames(self, ticket: int, losses: int) -> Iterator[Frame]:
         while True:
             try:
-                frame = self._inbox.get(timeout=_SOON_S)
+                frame = self._inbox.get_nowait()
             except queue.Empty:
+                # Not get(timeout): that may wait for ever if a signal's handler takes longer than the timeout.
+                select.select([self._bell_read], [], [], _SOON_S)
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._bell_read, _PIPE_BYTES)
                 if self.state.restarts != losses or self.state.state == ENDING:
                     self._wanted = 0  # nobody is there to be told to stop
                     raise CrewLost(self.state.reason, guilty=True) from None
@@ -206,7 +223,22 @@ class Crew:
     def _launch(self, path: str) -> Launch:
         config = self._config
         threads = next((str(t) for t in (config.cluster.threads_per_rank, config.threads) if t != "auto"), "auto")
-        return build_launch(config, this_machine(), self._launcher, self._flavour, [path, threads], MODULE)
+        machine = this_machine()
+        launch = build_launch(config, machine, self._launcher, self._flavour, [path, threads], MODULE)
+        if not path or config.cluster.hosts or config.cluster.hostfile or machine.allocated:
+            return launch  # other machines have no such folders
+        # What a killed launcher or rank leaves behind is in folders of ours, and goes with them.
+        own = {"TMPDIR": str(self._session())}
+        if SHARED_MEMORY.is_dir():
+            own["OMPI_MCA_btl_sm_backing_directory"] = str(self._session(SHARED_MEMORY))
+        return dataclasses.replace(launch, environment={**launch.environment, **own})
+
+    def _session(self, below: Path | None = None) -> Path:
+        """A fresh folder for what MPI itself keeps of one crew."""
+        made = self.folder / "mpi" if below is None else below / self.folder.name
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(mode=0o700)
+        return made
 
     @contextlib.contextmanager
     def _door(self) -> Iterator[tuple[socket.socket, str]]:
@@ -255,7 +287,7 @@ class Crew:
     def _look(self, crew: CrewProcess, until: float) -> str:
         """One turn of the watch; why the crew must end, or nothing."""
         with contextlib.suppress(BlockingIOError):
-            os.read(self._wake_read, 4096)
+            os.read(self._wake_read, _PIPE_BYTES)
         crew.read_lines()
         now = time.monotonic()
         if self.state.state == ENDING:
@@ -297,8 +329,7 @@ class Crew:
                 return False
 
     def _wake(self) -> None:
-        with contextlib.suppress(BlockingIOError, OSError):
-            os.write(self._wake_write, b"\0")
+        _ring(self._wake_write)
 
     # ------------------------------------------------------------------------ the thread that hears
 
@@ -316,6 +347,7 @@ class Crew:
                 self._clogged = False
                 if frame.ticket == self._wanted:
                     self._inbox.put(frame)
+                    _ring(self._bell_write)
                 if frame.kind in _OVER:
                     self._given.discard(frame.ticket)
                     self._stopping.pop(frame.ticket, None)
@@ -324,3 +356,8 @@ class Crew:
                 _log.warning("crew: rank 0 cannot be understood: %s", error)
         self._deaf = True
         self._wake()
+
+
+def _ring(pipe: int) -> None:
+    with contextlib.suppress(OSError):  # full: it rings already
+        os.write(pipe, b"\0")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import queue
-import shutil
 import socket
 import sys
 import threading
@@ -23,7 +22,7 @@ from hybrid.job import set_threads
 from hybrid.ranks_gather import Seat, barrier
 from hybrid.ranks_meet import Agreed, meet
 from hybrid.ranks_process import end_all, join_world, tell_failure
-from hybrid.service.crew_wire import FOLDER_PREFIX, Frame, WireError, read_frame, reader, send_frame
+from hybrid.service.crew_wire import Frame, WireError, read_frame, reader, remove_folders, send_frame
 from hybrid.service.crew_work import CrewWork, Order, StoppedTogether, hear_order, stoppable, tell_order
 from hybrid.service.problems import problem_of
 from hybrid.world import detect_world
@@ -114,8 +113,7 @@ class Member:
                         self._orders.put(None)
         except (OSError, WireError):
             pass
-        if self._path.parent.name.startswith(FOLDER_PREFIX):  # the service was killed: it takes nothing away any more
-            shutil.rmtree(self._path.parent, ignore_errors=True)
+        remove_folders(self._path.parent)  # the service was killed: it takes nothing away any more
         os._exit(EXIT_ENVIRONMENT)
 
 

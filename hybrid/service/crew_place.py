@@ -46,12 +46,12 @@ class CrewPlace:
 
     def takes(self, job: Job, config: Config) -> bool:
         """Whether this job is for the ranks; those that cannot be had for now leave all jobs to the service alone."""
-        if not self.crew.usable or config.algorithm not in ON_RANKS or config.sssp.strategy != "delta":
+        if not self.crew.usable or job.algorithm not in ON_RANKS or config.sssp.strategy != "delta":
             return False
         if job.options.get("npu.mode", "off") != "off":
             return False  # who asks for the worker gets it, and that is the service's
         try:
-            policy_on_ranks(self._config, algorithm_on_ranks(config), self._config.ranks)
+            policy_on_ranks(self._config, algorithm_on_ranks(job.algorithm, self._config), self._config.ranks)
         except InputError:
             return False
         return True
@@ -70,6 +70,7 @@ class CrewPlace:
                     found, seconds = _alone(algorithm, task), 0.0
                 else:
                     frame = next(answers)
+                    job.phase = "running"
                     add_events(trace, frame)
                     found, seconds = found_in(frame, task.graph), float(frame.facts["seconds"])
                 runs.append(conclude_run(algorithm, task, found, seconds, trace))

@@ -58,10 +58,10 @@ class BfsOnRanks(Bfs, Algorithm):
     """BFS among the algorithms that ranks run."""
 
 
-def algorithm_on_ranks(config: Config) -> RankAlgorithm:
-    """The configured algorithm's side on many ranks; InputError if it has none."""
-    if config.algorithm != "bfs":
-        return rank_algorithm(config.algorithm)
+def algorithm_on_ranks(name: str, config: Config) -> RankAlgorithm:
+    """An algorithm's side on many ranks; InputError if it has none."""
+    if name != "bfs":
+        return rank_algorithm(name)
     return RankAlgorithm(
         "bfs",
         lambda part, graph, sync, options: RankEngine(part, engine=config.engine, sync=sync),
@@ -107,7 +107,7 @@ class CrewWork(RankLibraryJob):
         origin = time.perf_counter()  # of the events' clock, as the service's own sees it
         opened = yield from self._open_store(order)
         graph = opened.graph
-        chosen = algorithm_on_ranks(config)
+        chosen = algorithm_on_ranks(order["algorithm"], config)
         policy, sync = policy_on_ranks(config, chosen, seat.size), chosen.choose_sync(config.cluster.sync)
         known = (order["store"], policy, chosen.weighted, chosen.symmetric)
         mine = yield from self._part(known, opened, chosen, policy)
