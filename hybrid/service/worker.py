@@ -98,6 +98,8 @@ class ResidentWorker:
         """Nobody needs it any more."""
         self.core, self._lasting = None, False
         self._wanted, self._why = False, why
+        if self._thread is None:
+            self.life.rest(why)
         self._news.set()
 
     def lend(self, core: Core, *, any_core: bool = False) -> ResidentPartner | None:

@@ -8,6 +8,12 @@ from hybrid.partner import NpuPartner
 class ResidentPartner(NpuPartner):
     """One process, lent to one search after another."""
 
+    def start(self) -> None:
+        """A service may have no idle moment: a worker that starts with what is left would never be ready."""
+        super().start()
+        if self._supervisor is not None:
+            self._supervisor.let_work()
+
     @property
     def rounds_written(self) -> int:
         return self._protocol.rounds_written

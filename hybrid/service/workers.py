@@ -72,7 +72,7 @@ class Workers:
 
     def open(self) -> None:
         """Remove what a service that was killed left, and start what is surely wanted: it loads while graphs do."""
-        self._sweep()
+        self.sweep()
         logging.getLogger("hybrid.partner").setLevel(logging.WARNING)  # it tells of every round that nobody waited for
         why = "npu.mode is off" if self.mode == "off" else _BEFORE
         simulated = simulated_partner(self.config)
@@ -93,7 +93,8 @@ class Workers:
         for worker in self.all:
             worker.close()
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Remove exchange directories that a service which was killed noted in this journal."""
         for note in self._folder.glob("worker-*.directory"):
             with contextlib.suppress(OSError, ExchangeError):  # held: that is not ours after all
                 left = Path(note.read_text())

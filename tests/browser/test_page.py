@@ -85,3 +85,23 @@ def test_the_api_describes_itself_without_a_network(service: Running, browser: B
     sources = browser.value("performance.getEntriesByType('resource').map((one) => one.name)")
     assert all(name.startswith((service.client.address, "data:")) for name in sources)
     assert browser.console == []
+
+
+def test_rounds_merges_and_the_gain_beside_a_device(browser: Browser, tmp_path: Path) -> None:
+    with running(tmp_path, "npu.mode=share", "npu.device=simulated:oracle", "compare.repeats=1") as beside:
+        beside.client.wait(beside.client.submit(GRAPH, "bfs", source=5))
+        browser.open(beside.client.address)
+        browser.until("document.querySelector('#workers .ready')")
+        assert "no device is there" in browser.value("document.getElementById('workers').textContent")
+        browser.until("document.querySelectorAll('#timeline rect.round').length > 0")
+        assert browser.value("document.querySelectorAll('#timeline rect.merge').length") > 0
+        told = browser.value("document.querySelector('#timeline rect.round title').textContent")
+        assert "simulated:oracle, no real NPU" in told
+        facts = browser.value("document.getElementById('job-facts').textContent")
+        assert "Gain over CPU-onlysimulated:oracle: CPU-only" in facts
+        browser.value(
+            "(() => { const form = document.querySelector('#job-form'); form.elements['npu.mode'].value = 'off';"
+            " form.elements.source.value = '5'; form.requestSubmit(); })()"
+        )
+        browser.until("document.getElementById('job-facts').textContent.includes('the CPU worked alone')")
+        assert browser.console == []

@@ -25,7 +25,7 @@ const post = (path, body) => json(path, { method: "POST", headers: { "Content-Ty
 function el(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (key === "class") node.className = value;
+    if (key === "class") node.className = value || "";
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (value !== false && value != null) node.setAttribute(key, value === true ? "" : value);
   }
@@ -97,11 +97,12 @@ function drawJob() {
   if (job.source != null) facts.push(["Source", plain(job.source)]);
   if (s) {
     facts.push(["Certified", s.certified ? `yes (${s.check})` : "no"], ["Run", time(s.seconds.run)], ["Certify", time(s.seconds.certify)]);
-    facts.push(["Gain over CPU-only", s.verdict ? s.verdict.text : "none: the CPU worked alone"]);
+    facts.push(["Gain over CPU-only", s.verdict ? s.verdict.text : (s.npu && s.npu.not_compared) || "none: the CPU worked alone"]);
+    if (s.npu) facts.push(["NPU worker", s.npu.rounds_sent ? `${s.npu.mode} on ${s.npu.device}: ${s.npu.outcome}, ${count(s.npu.values_adopted)} of ${count(s.npu.values_received)} values were news` : s.npu.outcome]);
     for (const [name, value] of Object.entries(s.facts)) if (value != null && typeof value !== "object") facts.push([name.replaceAll("_", " "), short(value)]);
   }
   for (const [name, value] of Object.entries(job.options)) facts.push([name, plain(value)]);
-  $("job-facts").replaceChildren(...facts.map(([a, b]) => el("div", {}, el("dt", {}, a), el("dd", {}, b))));
+  $("job-facts").replaceChildren(...facts.map(([a, b]) => el("div", { class: b.length > 40 ? "wide" : false }, el("dt", {}, a), el("dd", {}, b))));
   drawTimeline(events);
   drawFrontier(events);
 }
@@ -110,8 +111,14 @@ let WIDE = 720;
 const measure = () => { WIDE = Math.max(300, Math.min(720, $("main").clientWidth - 34)); };
 measure();
 addEventListener("resize", () => { measure(); redraw(); if (shownCore) showCore(shownCore); });
-function drawTimeline(events) {
-  const lanes = [...new Set(events.map((e) => e.actor))].sort();
+const kindOf = (e) => e.direction === "push" || e.direction === "pull" ? e.direction : ["round", "merge", "wait"].includes(e.kind) ? e.kind : e.kind === "take_back" || e.kind === "repair" ? "lost" : "other";
+const KEY = [["push", "push"], ["pull", "pull"], ["round", "NPU round"], ["merge", "merge"], ["wait", "wait for the NPU"], ["lost", "core taken back, repair"], ["other", "other (certify, write, run)"]];
+function withoutComparison(events) {
+  const gap = events.find((e) => e.kind === "compare"), move = (t) => gap && t >= gap.t1 ? t - (gap.t1 - gap.t0) : t;
+  return events.filter((e) => e !== gap).map((e) => ({ ...e, t0: move(e.t0), t1: move(e.t1) }));
+}
+function drawTimeline(all) {
+  const events = withoutComparison(all), lanes = [...new Set(events.map((e) => e.actor))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   if (!lanes.length) { $("timeline").replaceChildren(el("p", { class: "key" }, "Nothing was recorded yet.")); return; }
   const work = events.filter((e) => e.kind !== "compile");
   const from = Math.min(...(work.length ? work : events).map((e) => e.t0)), to = Math.max(...events.map((e) => e.t1), from + 1e-6);
@@ -119,21 +126,22 @@ function drawTimeline(events) {
   const picture = svg("svg", { viewBox: `0 0 ${WIDE} ${height}`, role: "img", "aria-label": `Time line of ${time(to - from)}` });
   lanes.forEach((lane, i) => {
     picture.append(svg("text", { x: 8, y: i * row + 24 }, lane), svg("line", { class: "grid", x1: left, x2: WIDE - 8, y1: i * row + row + 2, y2: i * row + row + 2 }));
-    for (const e of events.filter((e) => e.actor === lane && e.t1 >= from).slice(-1500)) {
-      const kind = e.direction === "push" ? "push" : e.direction === "pull" ? "pull" : "other";
-      const box = svg("rect", { class: kind, x: x(e.t0), y: i * row + 8, width: Math.max(1, x(e.t1) - x(e.t0) - .5), height: 22, rx: 2 });
-      box.append(svg("title", {}, `${e.kind}${e.direction ? " " + e.direction : ""}${e.level >= 0 ? " level " + e.level : ""}: ${time(e.t1 - e.t0)}`));
+    for (const e of events.filter((e) => e.actor === lane && e.t1 >= from).slice(-1500).sort((a, b) => (b.t1 - b.t0) - (a.t1 - a.t0))) {
+      const kind = kindOf(e), box = svg("rect", { class: kind, x: x(e.t0), y: i * row + 8, width: Math.max(kind === "merge" ? 2 : 1, x(e.t1) - x(e.t0) - .5), height: 22, rx: 2 });
+      const more = [e.level >= 0 ? "level " + e.level : "", e.sources > 1 ? e.sources + " sources" : "", e.values_sent ? count(e.values_sent) + " values sent" : "", e.adopted != null ? count(e.adopted) + " values adopted" : "", e.outcome || e.why || e.findings || "", e.simulated ? e.simulated + ", no real NPU" : ""].filter(Boolean).join(", ");
+      box.append(svg("title", {}, `${e.kind}${e.direction ? " " + e.direction : ""}${more ? " (" + more + ")" : ""}: ${time(e.t1 - e.t0)}`));
       picture.append(box);
     }
   });
   picture.append(svg("text", { x: left, y: height - 8 }, "0"), svg("text", { x: WIDE - 8, y: height - 8, "text-anchor": "end" }, time(to - from)));
-  const key = el("p", { class: "key" }, el("i", { class: "push" }), "push", el("i", { class: "pull" }), "pull", el("i", { class: "other" }), "other (certify, write, run)");
+  const seen = new Set(events.map(kindOf)), key = el("p", { class: "key" }, ...KEY.filter(([kind]) => seen.has(kind)).flatMap(([kind, text]) => [el("i", { class: kind }), text]));
   $("timeline").replaceChildren(picture, key);
 }
 
 function drawFrontier(events) {
   const steps = events.filter((e) => e.kind === "step" && e.level >= 0);
-  const first = steps.length ? steps[0].source : null, own = steps.filter((e) => e.source === first).slice(0, 64);
+  const first = steps.length ? steps[0].source : null, of = steps.filter((e) => e.source === first), again = of.findIndex((e, i) => i && e.level <= of[i - 1].level && first == null);
+  const own = of.slice(0, again > 0 ? Math.min(again, 64) : 64);
   if (!own.length) {
     $("frontier").replaceChildren(el("p", { class: "key" }, "Only a breadth-first search from a few sources has levels to show."));
     $("levels").replaceChildren();
@@ -148,7 +156,7 @@ function drawFrontier(events) {
     if (wide > 30) picture.append(svg("text", { x: x + wide / 2, y: bottom - tall - 5, "text-anchor": "middle" }, e.frontier >= 1e4 ? Math.round(e.frontier / 1e3) + "k" : e.frontier));
     if (wide > 14) picture.append(svg("text", { x: x + wide / 2, y: bottom + 20, "text-anchor": "middle" }, e.level));
   });
-  $("frontier").replaceChildren(picture, el("p", { class: "key" }, `Source ${first}: vertices per level.`, el("i", { class: "push" }), "push", el("i", { class: "pull" }), "pull"));
+  $("frontier").replaceChildren(picture, el("p", { class: "key" }, first == null ? "All sources of the first pass: vertices per level." : `Source ${first}: vertices per level.`, el("i", { class: "push" }), "push", el("i", { class: "pull" }), "pull"));
   $("levels").replaceChildren(table(["Level", "Direction", "Frontier", "Edges looked at", "Time"], own.map((e) => [e.level, e.direction, count(e.frontier), count(e.edges), time(e.t1 - e.t0)])));
 }
 
@@ -205,8 +213,9 @@ function drawOptions() {
   const one = algorithms.find((a) => a.name === $("job-form").elements.algorithm.value);
   $("source-label").hidden = !one || !one.sourced;
   $("options").replaceChildren(...Object.entries(one ? one.options : {}).map(([name, value]) => {
-    const input = typeof value === "boolean" ? el("select", { name }, el("option", {}, "false"), el("option", {}, "true")) : el("input", { name, value: value ?? "", placeholder: "default" });
-    if (typeof value === "boolean") input.value = String(value);
+    const choices = typeof value === "boolean" ? ["false", "true"] : name === "npu.mode" ? ["off", "auto", "race", "share"] : null;
+    const input = choices ? el("select", { name }, ...choices.map((one) => el("option", {}, one))) : el("input", { name, value: value ?? "", placeholder: "default" });
+    if (choices) input.value = String(value);
     return el("label", {}, name, input);
   }));
 }
@@ -242,6 +251,7 @@ $("token-form").addEventListener("submit", (event) => { event.preventDefault(); 
 let due = false;
 function redraw() { if (due) return; due = true; requestAnimationFrame(() => { due = false; drawJobs(); drawJob(); }); }
 function take(kind, data) {
+  if (kind === "worker") { drawMachine(); return; }
   if (kind === "graph") { if (data.state === "unloaded") graphs.delete(data.id); else graphs.set(data.id, data); drawGraphs(); return; }
   if (kind === "job") {
     const before = jobs.get(data.id);
@@ -249,7 +259,7 @@ function take(kind, data) {
     if (data.id === chosen && data.state === "done" && (!before || before.state !== "done")) drawRows();
   } else if (kind === "trace") {
     const { job, ...event } = data, known = traces.get(job) || [];
-    if (!known.length || known[known.length - 1].t1 < event.t1 || known[known.length - 1].t0 < event.t0) known.push(event);
+    if (!known.slice(-200).some((e) => e.t0 === event.t0 && e.actor === event.actor && e.kind === event.kind)) known.push(event);
     traces.set(job, known.slice(-5000));
     if (job !== chosen) return;
   }
@@ -270,11 +280,20 @@ async function listen() {
     }
   }
 }
+function drawWorker(w) {
+  if (!w) return el("li", {}, el("span", { class: "name" }, "NPU worker"), el("span", { class: "about" }, "none: the CPU works alone"));
+  const device = w.simulated || (w.device === "none" ? "no device yet" : w.device === "CPU" ? "MindSpore on the CPU, no NPU" : w.device);
+  const about = [w.why, w.graph && w.core_size ? `core of ${count(w.core_size)} vertices` : "", `${count(w.rounds)} rounds in ${count(w.searches)} jobs and batches`,
+    w.restarts ? `started again ${count(w.restarts)} times, the last death: ${w.last_death}` : "", w.refused ? `${count(w.refused)} times not believed` : ""].filter(Boolean).join("; ");
+  return el("li", {}, el("span", { class: "name" }, "NPU worker"), el("span", { class: w.state }, w.state), el("span", {}, device), el("span", { class: "about" }, about));
+}
 async function drawMachine() {
   const answer = await fetch("/readyz").catch(() => null);
-  const told = answer ? await answer.json() : { ready: false, reasons: ["the service does not answer"], worker: "unknown", graphs: {} };
+  const told = answer ? await answer.json() : { ready: false, reasons: ["the service does not answer"], workers: [], graphs: {} };
   $("state").textContent = told.ready ? "ready" : told.reasons.join("; ");
-  const facts = [["Service", told.ready ? "ready" : "not ready"], ["NPU worker", told.worker === "none" ? "none: the CPU works alone" : told.worker]];
+  $("workers").replaceChildren(...(told.workers.length ? told.workers : [null]).map(drawWorker));
+  const facts = [["Service", told.ready ? "ready" : "not ready"]];
+  if (told.ranks) facts.push(["Ranks", `${told.ranks.alive} of ${told.ranks.wanted}, ${told.ranks.state}${told.ranks.restarts ? `, started again ${told.ranks.restarts} times` : ""}`]);
   const text = await ask("/metrics").then((a) => a.text()).catch(() => "");
   const metric = (name) => { const line = text.split("\n").find((l) => l.startsWith("tandem_" + name + " ")); return line ? Number(line.split(" ")[1]) : null; };
   if (text) {
