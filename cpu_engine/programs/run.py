@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
+from cpu_engine.programs.launch import Launch
 from cpu_engine.programs.program import VertexProgram
 from cpu_engine.programs.rows import Rows
 from cpu_engine.programs.spread import Spread, Step
 from cpu_engine.programs.sweep import Sweep
 from cpu_engine.schedule.errors import OperatorError
+from cpu_engine.schedule.report import Trace
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,16 @@ class ProgramResult:
     steps: tuple[Step, ...]
     totals: dict[str, float]
     seconds: float
+    program: str = ""
+    launches: tuple[Launch, ...] = ()  # thread by thread; not told of parts
 
     def __getitem__(self, field: str) -> np.ndarray:
         return self.values[field]
+
+    def trace(self, trace: Trace) -> None:
+        """Add the run to a trace: for each launch what every thread did, and how long it then waited."""
+        for launch in self.launches:
+            launch.trace(trace, self.program)
 
 
 class Runner:
@@ -56,11 +65,14 @@ class Runner:
         engine = self._engine
         engine.start(None if start is None else np.atleast_1d(np.asarray(start, np.int64)))
         while not engine.over:
-            engine.step()
+            engine.advance()
         values = engine.results()
         steps = tuple(engine.steps)
         edges = sum(step.edges for step in steps)
-        return ProgramResult(values, engine.round, edges, steps, engine.totals(), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        return ProgramResult(
+            values, engine.round, edges, steps, engine.totals(), seconds, self._program.name, tuple(engine.launches)
+        )
 
 
 def run(

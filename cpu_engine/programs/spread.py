@@ -3,11 +3,13 @@
 A round takes the frontier - the vertices whose value changed - and either pushes from it or, when it is thick and the
 program can, lets everybody pull. With a priority only those of least priority are taken, and the others wait in piles.
 Invariant: a vertex whose value changed since its offers were last made is in the frontier or in a pile. Without
-``rounds`` values of this round may be seen in this round: that only makes offers better.
+``rounds`` values of this round may be seen in this round: that only makes offers better. Thin rounds are run one after
+the other in one launch (thin_text.py).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,18 +18,19 @@ import numpy as np
 from numba import njit
 
 from cpu_engine.kernels.push import measure_frontier_step
-from cpu_engine.programs.field import Field
+from cpu_engine.programs.initial import Initial
+from cpu_engine.programs.launch import Launch
 from cpu_engine.programs.program import VertexProgram
 from cpu_engine.programs.rows import Rows
-from cpu_engine.programs.text import NAMES, Call, call_of, given, initial_text, local, pile_text, pull_text, push_text
+from cpu_engine.programs.text import NAMES, Call, call_of, given, local, pile_text, pull_text, push_text
+from cpu_engine.programs.thin_text import FRONTIER, LIMIT, ROUNDS, thin_text
 from cpu_engine.schedule.entry import Bound, Kernel, real_threads
 from cpu_engine.schedule.fingerprint import plain_function
 
-PULL_SHARE = (
-    1 / 8
-)  # a bounded pull pays when the frontier has more than this share of the arcs (bfs_async has the same)
+PULL_SHARE = 1 / 8  # of the arcs in the frontier: with more, a bounded pull pays (bfs_async has the same)
 UNBOUNDED_SHARE = 1 / 2  # a pull that must look at every arc
-THIN_EDGES = 4096  # a frontier with fewer arcs runs on one thread
+THIN_EDGES = 4096  # a frontier with at most as many arcs runs on one thread
+THIN_ROUNDS = 4096  # per launch, so that Ctrl-C is noticed
 BLOCK = 1024  # vertices that a thread pulls for at a time
 _NO_VERTEX = np.empty(0, np.int32)
 _MOST = np.iinfo(np.int64).max
@@ -84,6 +87,7 @@ class Spread:
         self.program, self.rows, self.threads = program, rows, threads or real_threads()
         self.strategy = strategy
         self.steps: list[Step] = []
+        self.launches: list[Launch] = []
         self.round = 0
         self._scalars = {**parameters, "round": 0}
         self._degrees = degrees
@@ -94,11 +98,15 @@ class Spread:
         self._found = np.empty((self.threads, n), np.int32)
         self._sizes = np.zeros((self.threads, 8), np.int64)
         self._frontier, self._count = np.empty(n, np.int32), 0
+        self._everybody = np.empty(0, np.int32)  # as a frontier, once there was one
         self._starts = np.empty(n + 1, np.int64)
         self._least, self._ticket = np.zeros(2, np.int64), np.zeros(1, np.int64)
         self._pushes: list[tuple[_Side, Bound]] = []
         self._pulls: list[Bound] = []
         self._pile: Bound | None = None
+        self._thin: Bound | None = None  # made when there is a thin round
+        self._history, self._left = np.empty((0, 2), np.int64), np.zeros(8, np.int64)
+        self._initial = Initial(program, field, rows, self._scalars, degrees)
         self._none_better: Any = None  # than this one, of the values in the frontier, where that is known
         self._piles = np.empty((self.threads, n if program.priority else 0), np.int32)
         self._bounded = program.pull is not None and program.monotone and self._can_bound()
@@ -135,9 +143,12 @@ class Spread:
             weight = self.rows.needed_weight.dtype.type(0)
         return call_of(self.program, role, operator, suffix, self._scalars, weight)
 
-    def _bind(self, text: str, parameters: list[str], like: Mapping[str, Any], side: _Side, out: bool) -> Bound:
+    def _bind(
+        self, text: str, parameters: list[str], like: Mapping[str, Any], side: _Side, out: bool, **further: Any
+    ) -> Bound:
         field, rows = self.program.offered, self.rows
         available: dict[str, Any] = {
+            **further,
             "threads": np.int64(self.threads), "count": np.int64(0), "frontier": self._frontier,
             "starts": self._starts, "begin": side.offsets[:-1], "end": side.offsets[1:], "targets": side.targets,
             "sources": side.targets, "mark": self._mark, "found": self._found, "sizes": self._sizes,
@@ -157,6 +168,26 @@ class Spread:
         expected = {name: field if name != "priority" else None for name in like}
         return Kernel(text, NAMES | operators, passed, like, expected).bind(**passed)
 
+    def _bind_thin(self) -> Bound:
+        """The share that runs thin rounds; a pull that pays ends it."""
+        program, rows = self.program, self.rows
+        assert program.push is not None
+        call = self._call("push", program.push, "read")
+        near = self._call("priority", program.priority, "now") if program.priority else None
+        text, parameters = thin_text(program.offered, call, near, len(self._pushes), program.synchronous)
+        self._history = np.empty((THIN_ROUNDS, 2), np.int64)
+        share = (PULL_SHARE if self._bounded else UNBOUNDED_SHARE) if self._pulls else 1.0
+        further: dict[str, Any] = {
+            "rounds": np.int64(0), "thin": np.int64(min(THIN_EDGES, rows.m * share if self._pulls else THIN_EDGES)),
+            "crowd": np.int64(rows.n * share), "history": self._history, "left": self._left,
+        }  # fmt: skip
+        for i, (side, _) in enumerate(self._pushes):
+            further |= {f"begin_{i}": side.offsets[:-1], f"end_{i}": side.offsets[1:], f"targets_{i}": side.targets}
+            if f"weights_{i}" in parameters:
+                further[f"weights_{i}"] = rows.needed_weight if i == 0 else rows.in_weight
+        like = {"push": call.like, **({"priority": near.like} if near else {})}
+        return self._bind(text, parameters, like, self._pushes[0][0], True, **further)
+
     def _can_bound(self) -> bool:
         assert self.program.pull is not None
         wishes = set(self.program.wishes("pull", self.program.pull))
@@ -167,18 +198,21 @@ class Spread:
     def start(self, start: np.ndarray | None) -> None:
         """Begin: these vertices (local ids; None for all) have their initial value, the others the neutral one."""
         field = self.program.offered
-        self.steps, self.round, self._none_better = [], 0, None
+        self.steps, self.launches, self.round, self._none_better = [], [], 0, None
         self._sizes[:] = 0
         self._mark[:] = 0
         if start is None:
-            self.values[:] = initial_values(self.program, field, self.rows, self._scalars, self._degrees)
-            active = np.flatnonzero(self.values != field.neutral).astype(np.int32)
+            self._initial.fill(self.values)
+            changed = self.values != field.neutral
+            active = self._all() if changed.all() else np.flatnonzero(changed).astype(np.int32)
         else:
             self.values.fill(field.neutral)
-            if isinstance(field.initial, (int, float)):
-                self.values[start] = field.initial
+            constant = self._initial.constant
+            if constant is not None:
+                self.values[start] = constant
             else:
-                initial = initial_values(self.program, field, self.rows, self._scalars, self._degrees)
+                initial = np.empty_like(self.values)
+                self._initial.fill(initial)
                 self.values[start] = initial[start]
             active = np.unique(start[self.values[start] != field.neutral]).astype(np.int32)
         if self._read is not self.values:
@@ -188,6 +222,11 @@ class Spread:
             self.activate(active)
         else:
             self._frontier[: active.size], self._count = active, active.size
+
+    def _all(self) -> np.ndarray:
+        if self._everybody.size != self.rows.n:
+            self._everybody = np.arange(self.rows.n, dtype=np.int32)
+        return self._everybody
 
     @property
     def over(self) -> bool:
@@ -217,6 +256,11 @@ class Spread:
         merged = np.union1d(self._frontier[: self._count], vertices) if self._count else np.unique(vertices)
         self._frontier[: merged.size], self._count = merged, merged.size
 
+    def advance(self) -> None:
+        """One round, or the thin rounds that come now."""
+        if not self._pushes or not self._run_thin():
+            self.step()
+
     def step(self) -> Step:
         """One round."""
         if self._read is not self.values:
@@ -241,8 +285,38 @@ class Spread:
         assert self._pile is not None
         self._pile.run_one(0)
         lowest, self._count = (int(one) for one in self._least)
-        for _, bound in self._pushes:
-            bound.set("limit", lowest)
+        self._set_limit(lowest)
+
+    def _set_limit(self, limit: int) -> None:
+        self._left[LIMIT] = limit
+        if self._pile is not None:
+            for _, bound in self._pushes:
+                bound.set("limit", limit)
+
+    def _run_thin(self) -> bool:
+        """Run the thin rounds that come now; whether there were any."""
+        if self._count > THIN_EDGES:
+            return False
+        if self._thin is None:
+            self._thin = self._bind_thin()
+        most = self.program.rounds
+        self._thin.set("rounds", THIN_ROUNDS if most is None else min(most - self.round, THIN_ROUNDS))
+        self._left[FRONTIER] = self._count
+        spans = self._run(self._thin, 1)
+        self._count, rounds = int(self._left[FRONTIER]), int(self._left[ROUNDS])
+        if self._pile is not None:
+            self._set_limit(int(self._left[LIMIT]))
+        if rounds == 0:
+            return False
+        self._none_better = None
+        told = self._history[:rounds].tolist()
+        self._note("push", told[0][0], (sum(edges for _, edges in told),), spans, rounds)
+        self.steps += [Step("push", frontier, edges) for frontier, edges in told]
+        self.round += rounds
+        return True
+
+    def _note(self, kind: str, frontier: int, edges: tuple[int, ...], spans: np.ndarray, rounds: int = 1) -> None:
+        self.launches.append(Launch(kind, self.round, rounds, frontier, edges, spans))
 
     def _shall_pull(self) -> bool:
         if not self._pulls or not self._pushes:
@@ -260,29 +334,33 @@ class Spread:
         for side, bound in self._pushes:
             begin, end = side.offsets[:-1], side.offsets[1:]
             edges = int(measure_frontier_step(begin, end, self._frontier, frontier, self._starts))
-            threads = 1 if edges < THIN_EDGES else self.threads
+            threads = 1 if edges <= THIN_EDGES else self.threads
             bound.set("threads", threads)
             bound.set("count", frontier)
-            self._run(bound, threads)
+            spans = self._run(bound, threads)
+            cuts = [edges * thread // threads for thread in range(threads + 1)]
+            self._note("push", frontier, tuple(b - a for a, b in itertools.pairwise(cuts)), spans)
             looked += edges
         return Step("push", frontier, looked)
 
     def _pull(self) -> Step:
-        frontier, best = self._count, None
-        self._sizes[:, 2] = 0
+        frontier, best, looked = self._count, None, 0
         for bound in self._pulls:
             if self._bounded:
                 best = self._best_offer()
                 bound.set("bound", best)
             self._ticket[0] = 0
-            self._run(bound, self.threads)
+            self._sizes[:, 2] = 0
+            spans = self._run(bound, self.threads)
+            self._note("pull", frontier, tuple(self._sizes[:, 2].tolist()), spans)
+            looked += int(self._sizes[:, 2].sum())
         self._none_better = best
-        return Step("pull", frontier, int(self._sizes[:, 2].sum()))
+        return Step("pull", frontier, looked)
 
-    def _run(self, bound: Bound, threads: int) -> None:
+    def _run(self, bound: Bound, threads: int) -> np.ndarray:
         if given("round") in bound.names:
             bound.set(given("round"), self.round)
-        bound.run(threads)
+        return bound.run(threads)
 
     def _best_offer(self) -> Any:
         """What no offer of this round is better than."""
@@ -290,39 +368,9 @@ class Spread:
         assert program.pull is not None
         best = self._none_better  # what a bounded pull has changed is no better than its bound
         if best is None:
-            active = self._read[self._frontier[: self._count]]
+            everybody = self._count == self.rows.n
+            active = self._read if everybody else self._read[self._frontier[: self._count]]
             best = active.min() if field.reduction == "min" else active.max()
         known = {**self._scalars, "round": self.round, field.name: best}
         wishes = program.wishes("pull", program.pull)
         return field.dtype.type(plain_function(program.pull)(**{name: known[name] for name in wishes}))
-
-
-def initial_values(
-    program: VertexProgram, field: Field, rows: Rows, scalars: Mapping[str, Any], degrees: np.ndarray | None
-) -> np.ndarray:
-    """The field's initial value of each vertex of the rows."""
-    initial = field.initial
-    if initial is None:
-        return np.full(rows.n, field.neutral, field.dtype)
-    if isinstance(initial, np.ndarray):
-        return initial.astype(field.dtype)[rows.ids]
-    values = np.empty(rows.n, field.dtype)
-    if not callable(initial):
-        values.fill(initial)
-        return values
-    call = call_of(program, "initial", initial, "now", scalars)
-    text, parameters = initial_text(call)
-    threads = real_threads()
-    available = {
-        "threads": np.int64(threads),
-        "values": values,
-        "ids": rows.ids,
-        **{given(name): value for name, value in scalars.items()},
-    }
-    if "degrees" in parameters:
-        available["degrees"] = rows.degree if degrees is None else degrees
-    passed = {name: available[name] for name in parameters}
-    Kernel(text, NAMES | {"initial": initial}, passed, {"initial": call.like}, {"initial": field}).bind(**passed).run(
-        threads
-    )
-    return values

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.algorithms.pagerank import edge_cuts
+from cpu_engine.programs.initial import Initial
+from cpu_engine.programs.launch import Launch
 from cpu_engine.programs.program import VertexProgram
 from cpu_engine.programs.rows import Rows
-from cpu_engine.programs.spread import Step, initial_values
+from cpu_engine.programs.spread import Step
 from cpu_engine.programs.sweep_text import scatter_text, sweep_text, totals_text
 from cpu_engine.programs.text import NAMES, Call, call_of, given, local
 from cpu_engine.schedule.entry import Bound, Kernel, real_threads
@@ -42,7 +44,7 @@ class Sweep:
         masters: int | None = None,
     ) -> None:
         self.program, self.rows, self.threads = program, rows, threads or real_threads()
-        self.round, self.steps = 0, list[Step]()
+        self.round, self.steps, self.launches = 0, list[Step](), list[Launch]()
         self._degrees = degrees
         self._parameters = dict(parameters)
         self._scalars = {**parameters, "round": 0, **dict.fromkeys(program.totals, 0.0)}
@@ -56,6 +58,9 @@ class Sweep:
         both = program.both_ways and not rows.mirrored
         self._fused = self._pulls and not both and masters is None
         self._kernels: dict[str, list[Bound]] = {}
+        self._initial = {
+            one.name: Initial(program, one, rows, self._parameters, degrees) for one in program.fields
+        }  # fmt: skip
         self._prepare(both)
 
     # ------------------------------------------------------------------------------ what is compiled
@@ -130,9 +135,9 @@ class Sweep:
             raise OperatorError(
                 f"program {self.program.name!r} updates every vertex, and has no start", fix="leave start out"
             )
-        self.round, self.steps = 0, []
-        for one in self.program.fields:
-            self.fields[one.name][:] = initial_values(self.program, one, self.rows, self._parameters, self._degrees)
+        self.round, self.steps, self.launches = 0, [], []
+        for name, initial in self._initial.items():
+            initial.fill(self.fields[name])
         self._point()
 
     def begin_totals(self) -> np.ndarray:
@@ -160,6 +165,10 @@ class Sweep:
             return False
         known = {**self._parameters, **self._sums, "round": self.round}
         return bool(program.until(**{name: known[name] for name in argument_names(program.until, "until")}))
+
+    def advance(self) -> None:
+        """One round."""
+        self.step()
 
     def step(self) -> Step:
         """One round."""
@@ -197,7 +206,10 @@ class Sweep:
             for name, value in {"round": self.round, **self._sums}.items():
                 if given(name) in bound.names:
                     bound.set(given(name), value)
-            bound.run(self.threads)
+            spans = bound.run(self.threads)
+            along = "pull" if self._pulls else "push"
+            named = along if kind in ("round", "arcs") else kind
+            self.launches.append(Launch(named, self.round, 1, self._masters, (), spans))
 
     def _finish(self) -> Step:
         for name in self._other:

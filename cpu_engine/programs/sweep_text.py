@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cpu_engine.programs.field import Field
 from cpu_engine.programs.program import VertexProgram
-from cpu_engine.programs.text import _ATOMIC, Call, _indented, better, combined, local
+from cpu_engine.programs.text import _ATOMIC, Call, better, combined, indented, local
 
 _HEAD = """
 @njit(error_model="numpy", fastmath=ANY_ORDER)
@@ -82,7 +82,7 @@ def _over_blocks(body: list[str], totals: int, parameters: list[str]) -> str:
         *("    " + one for one in body),
         *end,
     ]
-    return _HEAD.format(parameters=", ".join(parameters)) + _indented(lines, 8) + "\n"
+    return _HEAD.format(parameters=", ".join(parameters)) + indented(lines, 8) + "\n"
 
 
 def sweep_text(

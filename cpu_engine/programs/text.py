@@ -16,10 +16,12 @@ from numba.extending import overload
 
 from cpu_engine.kernels.atomics import atomic_add, atomic_claim, atomic_exchange
 from cpu_engine.kernels.bisect import first_above
+from cpu_engine.kernels.lines import ask_for_line
 from cpu_engine.programs.field import Field
 from cpu_engine.programs.program import Operator, VertexProgram
 from cpu_engine.schedule.atomics import atomic_increase, atomic_lower, atomic_raise, atomic_unite
 
+_AHEAD = 16  # entries of a pile, whose values are asked for before they are looked at
 _ATOMIC = {"min": "atomic_lower", "max": "atomic_raise", "or": "atomic_unite", "add": "atomic_increase"}
 
 
@@ -37,6 +39,7 @@ def _overload_fitting(array, value):
 
 
 NAMES: dict[str, Any] = {
+    "ask_for_line": ask_for_line,
     "atomic_add": atomic_add, "atomic_claim": atomic_claim, "atomic_exchange": atomic_exchange,
     "atomic_increase": atomic_increase, "atomic_lower": atomic_lower, "atomic_raise": atomic_raise,
     "atomic_unite": atomic_unite, "first_above": first_above, "fitting": fitting,
@@ -113,7 +116,8 @@ def combined(reduction: str, offer: str, value: str) -> str:
     return f"{value} | {offer}" if reduction == "or" else offer
 
 
-def _indented(lines: list[str], depth: int) -> str:
+def indented(lines: list[str], depth: int) -> str:
+    """The lines as a block; ``pass`` if there are none."""
     return "\n".join(" " * depth + line for line in lines) or " " * depth + "pass"
 
 
@@ -152,12 +156,12 @@ def share(thread, {", ".join(dict.fromkeys(parameters))}):
         at = frontier[i]
         stop = min(last, starts[i + 1])
         first = np.uint64(begin[at] + edge - starts[i])
-{_indented(call.loads, 8)}
+{indented(call.loads, 8)}
         for e in range(first, first + np.uint64(stop - edge)):
             to = targets[e]
             offer = fitting({own}, push({call.arguments}))
             if {better(reduction, "offer", f"{own}[to]")} and {_ATOMIC[reduction]}({own}, to, offer):
-{_indented(listing, 16)}
+{indented(listing, 16)}
         edge = stop
         i += 1
     sizes[thread, 0], sizes[thread, 1] = size, pile
@@ -188,7 +192,7 @@ def share(thread, {", ".join(parameters)}):
             break
         for v in range(np.uint64(first), np.uint64(min(first + block, n))):
             best = {own}[v]
-{_indented(skip, 12)}
+{indented(skip, 12)}
             old, to = best, v
             for e in range(np.uint64(begin[v]), np.uint64(end[v])):
                 at = sources[e]
@@ -196,11 +200,11 @@ def share(thread, {", ".join(parameters)}):
                 looked += 1
                 if {local(field.name)} == neutral:
                     continue
-{_indented(loads, 16)}
+{indented(loads, 16)}
                 offer = fitting({own}, pull({call.arguments}))
                 if {better(reduction, "offer", "best")}:
                     best = {combined(reduction, "offer", "best")}
-{_indented(stop, 20)}
+{indented(stop, 20)}
             if best != old:
                 {own}[v] = best
                 if mark[v] == 0:
@@ -213,6 +217,41 @@ def share(thread, {", ".join(parameters)}):
     return text, parameters
 
 
+def opened_pile(field: Field, near: Call) -> list[str]:
+    """Statements: of the vertices in the piles, the ``count`` of priority ``lowest`` become the frontier."""
+    own = f"{local(field.name)}_now"
+    return f"""lowest = np.int64(2**63 - 1)
+for t in range(piles.shape[0]):
+    kept = 0
+    for i in range(sizes[t, 1]):
+        if i + {_AHEAD} < sizes[t, 1]:
+            ask_for_line(mark, piles[t, i + {_AHEAD}])
+            ask_for_line({own}, piles[t, i + {_AHEAD}])
+        at = piles[t, i]
+        if mark[at] == 2:
+{indented(near.loads, 12)}
+            lowest = min(lowest, np.int64(priority({near.arguments})))
+            piles[t, kept] = at
+            kept += 1
+    sizes[t, 1] = kept
+count = 0
+for t in range(piles.shape[0]):
+    kept = 0
+    for i in range(sizes[t, 1]):
+        at = piles[t, i]
+        if mark[at] != 2:
+            continue
+{indented(near.loads, 8)}
+        if np.int64(priority({near.arguments})) <= lowest:
+            mark[at] = 0
+            frontier[count] = at
+            count += 1
+        else:
+            piles[t, kept] = at
+            kept += 1
+    sizes[t, 1] = kept""".splitlines()
+
+
 def pile_text(field: Field, near: Call) -> tuple[str, list[str]]:
     """Of the vertices in the piles, those of least priority become the frontier; serial."""
     own = f"{local(field.name)}_now"
@@ -220,33 +259,7 @@ def pile_text(field: Field, near: Call) -> tuple[str, list[str]]:
     text = f"""
 @njit(error_model="numpy")
 def share(thread, {", ".join(parameters)}):
-    lowest = np.int64(2**63 - 1)
-    for t in range(piles.shape[0]):
-        kept = 0
-        for i in range(sizes[t, 1]):
-            at = piles[t, i]
-            if mark[at] == 2:
-{_indented(near.loads, 16)}
-                lowest = min(lowest, np.int64(priority({near.arguments})))
-                piles[t, kept] = at
-                kept += 1
-        sizes[t, 1] = kept
-    count = 0
-    for t in range(piles.shape[0]):
-        kept = 0
-        for i in range(sizes[t, 1]):
-            at = piles[t, i]
-            if mark[at] != 2:
-                continue
-{_indented(near.loads, 12)}
-            if np.int64(priority({near.arguments})) <= lowest:
-                mark[at] = 0
-                frontier[count] = at
-                count += 1
-            else:
-                piles[t, kept] = at
-                kept += 1
-        sizes[t, 1] = kept
+{indented(opened_pile(field, near), 4)}
     least[0], least[1] = lowest, count
 """
     return text, parameters
@@ -260,7 +273,7 @@ def initial_text(call: Call) -> tuple[str, list[str]]:
 def share(thread, {", ".join(parameters)}):
     n = values.size
     for at in range(n * thread // threads, n * (thread + 1) // threads):
-{_indented(call.loads, 8)}
+{indented(call.loads, 8)}
         values[at] = fitting(values, initial({call.arguments}))
 """
     return text, parameters

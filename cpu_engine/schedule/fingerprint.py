@@ -62,7 +62,7 @@ def _tell(thing: Any, say: Callable[[bytes], object], seen: set[int]) -> None:
         say(np.ascontiguousarray(thing).tobytes())
     elif isinstance(thing, ModuleType):
         say(thing.__name__.encode())
-        if thing.__name__.partition(".")[0] not in _BUILT_ON:
+        if thing.__name__.partition(".")[0] not in (*_BUILT_ON, *sys.builtin_module_names):
             say(_stamp(getattr(thing, "__file__", None)))
     elif isinstance(thing, type) or getattr(thing, "__module__", "").partition(".")[0] in _BUILT_ON:
         say(f"{thing.__module__}.{getattr(thing, '__qualname__', repr(thing))}".encode())

@@ -15,10 +15,11 @@ from cpu_engine.algorithms.numa import count_nodes
 from cpu_engine.kernels.atomics import atomic_add
 from cpu_engine.schedule import bags as kernel
 from cpu_engine.schedule.bags import make_bags
+from cpu_engine.schedule.clock import now_ns
 from cpu_engine.schedule.entry import Kernel
 from cpu_engine.schedule.errors import OperatorError, operator_name
 from cpu_engine.schedule.loops import CHUNK, Arguments, checked_threads, work_of
-from cpu_engine.schedule.report import COLUMNS, LoopReport, report_of
+from cpu_engine.schedule.report import COLUMNS, IDLE_NS, LoopReport, report_of
 
 _NO_LIMIT = np.iinfo(np.int64).max
 
@@ -34,7 +35,13 @@ def share(thread, limit, bags, tally{parameters}):
         if some:
             work += work_of(operator(task, tasks{arguments}))
             done += 1
-        elif limit < {no_limit} or not wait_for_work(bags):
+            continue
+        if limit < {no_limit}:
+            break
+        since = now_ns()
+        more = wait_for_work(bags)
+        tally[thread, {idle}] += now_ns() - since
+        if not more:
             break
     if limit < {no_limit}:
         atomic_add(bags, {active}, -1)
@@ -69,25 +76,26 @@ def for_each(
     _put_first(bags, first, np.broadcast_to(np.asarray(priorities, np.int64), first.shape), threads, chunk)
     limit = np.int64(chunk if simulate else _NO_LIMIT)
     passed = {"limit": limit, "bags": bags, "tally": tally} | given.passed
-    text = _SHARE.format(active=kernel.ACTIVE, full=kernel.FULL, no_limit=_NO_LIMIT, **given.text)
+    text = _SHARE.format(active=kernel.ACTIVE, full=kernel.FULL, no_limit=_NO_LIMIT, idle=IDLE_NS, **given.text)
     names = {
-        "operator": operator, "work_of": work_of, "atomic_add": atomic_add,
+        "operator": operator, "work_of": work_of, "atomic_add": atomic_add, "now_ns": now_ns,
         "take_task": kernel.take_task, "wait_for_work": kernel.wait_for_work,
     }  # fmt: skip
     handle = (bags, np.int64(0))
     bound = Kernel(text, names, passed, {"operator": [np.int64(0), handle, *given.like]}).bind(**passed)
     began = time.perf_counter()
+    spans = None
     if simulate:
         _run_in_turns(bound.run_one, tally, bags)
     else:
-        bound.run(threads)
+        spans = bound.run(threads)
     if bags[kernel.FULL]:
         raise OperatorError(
             f"operator {operator_name(operator)} created more tasks than there is room for",
             value=int(bags[kernel.MOST_CHUNKS]) * chunk,
             fix="create a task only when something has changed, or pass a larger room",
         )
-    return report_of("for_each", operator_name(operator), tally, time.perf_counter() - began, simulate)
+    return report_of("for_each", operator_name(operator), tally, began, spans)
 
 
 def _put_first(bags: np.ndarray, first: np.ndarray, priority: np.ndarray, threads: int, chunk: int) -> None:

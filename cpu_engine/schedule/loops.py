@@ -180,11 +180,12 @@ def do_all(
     )
     bound = kernel.bind(**passed)
     began = time.perf_counter()
+    spans = None
     if simulate:
         run_by_least_work(lambda thread: bound.run_one(thread), tally)
     else:
-        bound.run(threads)
-    return report_of("do_all", operator_name(operator), tally, time.perf_counter() - began, simulate)
+        spans = bound.run(threads)
+    return report_of("do_all", operator_name(operator), tally, began, spans)
 
 
 def on_each(operator: Callable[..., Any], *arguments: Any, threads: int | None = None) -> LoopReport:
@@ -200,8 +201,8 @@ def on_each(operator: Callable[..., Any], *arguments: Any, threads: int | None =
         {"operator": [np.int64(0), np.int64(1), *given.like]},
     )
     began = time.perf_counter()
-    kernel.bind(**passed).run(threads)
-    return report_of("on_each", operator_name(operator), tally, time.perf_counter() - began, False)
+    spans = kernel.bind(**passed).run(threads)
+    return report_of("on_each", operator_name(operator), tally, began, spans)
 
 
 def run_by_least_work(run: Callable[[int], None], tally: np.ndarray) -> None:

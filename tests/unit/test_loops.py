@@ -318,6 +318,28 @@ def test_machine_code_is_kept_and_found_again():
     assert values.tolist() == [4, 4, 4, 4]
 
 
+@compiled_only
+@pytest.mark.parametrize("loop", [do_all, for_each, on_each])
+def test_no_loop_is_compiled_in_every_process(loop):
+    def nothing(first, second):
+        return 0
+
+    def nothing_more(task, tasks, values):
+        return 0
+
+    def nothing_else(task, values):
+        return 0
+
+    values = np.zeros(3, np.int64)
+    before = set(sys.modules)
+    if loop is on_each:
+        on_each(nothing, threads=1)
+    else:
+        loop(nothing_more if loop is for_each else nothing_else, [1] if loop is for_each else 1, values, threads=1)
+    made = [name for name in set(sys.modules) - before if name.startswith("tandem_operator_")]
+    assert not any(name.startswith("tandem_operator_uncached") for name in made)
+
+
 def test_the_fingerprint_is_of_all_that_matters(monkeypatch):
     before = fingerprint(step_on)
     assert before == fingerprint(njit(step_on).py_func)
