@@ -15,7 +15,6 @@ import os
 import queue
 import select
 import selectors
-import shutil
 import socket
 import threading
 import time
@@ -26,19 +25,11 @@ from typing import Any
 from cpu_engine.errors import InputError
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.launch import Launch, ask_flavour, build_launch, find_launcher, this_machine
-from hybrid.ranks_open import scratch_folder
 from hybrid.schema import Config
+from hybrid.service.crew_folders import CrewFolders
 from hybrid.service.crew_process import CrewProcess, RankHandle
 from hybrid.service.crew_state import ENDING, FAILED, UP, CrewState
-from hybrid.service.crew_wire import (
-    FOLDER_PREFIX,
-    SHARED_MEMORY,
-    Frame,
-    WireError,
-    frame_bytes,
-    read_frame,
-    remove_folders,
-)
+from hybrid.service.crew_wire import Frame, WireError, frame_bytes, read_frame
 from hybrid.service.problems import Problem
 from hybrid.world import detect_world
 
@@ -51,6 +42,7 @@ _LOOK_S = 0.25
 _SOON_S = 0.02
 _PIPE_BYTES = 4096
 _MOST_WAITING = 4  # results that wait for their check: further ones wait in the crew
+_LAUNCHER_ENDED = "the launcher has ended"  # which itself, or a rank, has told why
 _OVER = ("done", "problem", "stopped")
 
 
@@ -69,7 +61,7 @@ class Crew:
         self.state = CrewState(config.ranks)
         self._config, self._hang_s, self._stop_s = config, hang_s, stop_s
         self._launcher, self._flavour = "", ""
-        self.folder = Path()
+        self._folders: CrewFolders | None = None
         self._thread: threading.Thread | None = None
         self._first: InputError | None = None  # why the very first crew did not come
         self._tickets = 0
@@ -93,7 +85,7 @@ class Crew:
             )  # fmt: skip
         self._launcher = find_launcher(self._config.cluster.mpirun)
         self._flavour = ask_flavour(self._launcher)
-        self.folder = scratch_folder(FOLDER_PREFIX)
+        self._folders = CrewFolders()
         for remark in self._launch("").notes:
             _log.warning("ranks: %s", remark)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -114,8 +106,8 @@ class Crew:
             self._thread = None
             for end in (self._wake_read, self._wake_write, self._bell_read, self._bell_write):
                 os.close(end)
-        if self.folder != Path():
-            remove_folders(self.folder)
+        if self._folders is not None:
+            self._folders.remove()
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """For Prometheus."""
@@ -124,6 +116,12 @@ class Crew:
             "ranks_alive": ("of these, those that are there", self.state.alive),
             "crew_restarts_total": ("crews that had to be started again", self.state.restarts),
         }
+
+    @property
+    def folder(self) -> Path:
+        """For what lasts as long as it."""
+        assert self._folders is not None
+        return self._folders.path
 
     @property
     def usable(self) -> bool:
@@ -225,20 +223,10 @@ class Crew:
         threads = next((str(t) for t in (config.cluster.threads_per_rank, config.threads) if t != "auto"), "auto")
         machine = this_machine()
         launch = build_launch(config, machine, self._launcher, self._flavour, [path, threads], MODULE)
+        assert self._folders is not None
         if not path or config.cluster.hosts or config.cluster.hostfile or machine.allocated:
             return launch  # other machines have no such folders
-        # What a killed launcher or rank leaves behind is in folders of ours, and goes with them.
-        own = {"TMPDIR": str(self._session())}
-        if SHARED_MEMORY.is_dir():
-            own["OMPI_MCA_btl_sm_backing_directory"] = str(self._session(SHARED_MEMORY))
-        return dataclasses.replace(launch, environment={**launch.environment, **own})
-
-    def _session(self, below: Path | None = None) -> Path:
-        """A fresh folder for what MPI itself keeps of one crew."""
-        made = self.folder / "mpi" if below is None else below / self.folder.name
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(mode=0o700)
-        return made
+        return dataclasses.replace(launch, environment={**launch.environment, **self._folders.environment()})
 
     @contextlib.contextmanager
     def _door(self) -> Iterator[tuple[socket.socket, str]]:
@@ -279,7 +267,7 @@ class Crew:
                 with contextlib.suppress(OSError):
                     crew.ranks[0].connection.sendall(frame_bytes(Frame("end")))
                 crew.wait(_END_S)
-            problem = crew.end(why)
+            problem = crew.end("" if why == _LAUNCHER_ENDED else why)
             if hearing is not None:
                 hearing.join()
         return problem
@@ -293,7 +281,7 @@ class Crew:
         if self.state.state == ENDING:
             return "the service ends"
         if self._deaf or crew.over:
-            return "rank 0 has ended" if self._deaf else "the launcher has ended"
+            return "rank 0 has ended" if self._deaf else _LAUNCHER_ENDED
         if self.state.state != UP:
             self.state.alive = len(crew.ranks)
             if crew.complete:

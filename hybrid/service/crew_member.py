@@ -22,7 +22,8 @@ from hybrid.job import set_threads
 from hybrid.ranks_gather import Seat, barrier
 from hybrid.ranks_meet import Agreed, meet
 from hybrid.ranks_process import end_all, join_world, tell_failure
-from hybrid.service.crew_wire import Frame, WireError, read_frame, reader, remove_folders, send_frame
+from hybrid.service.crew_folders import remove_folders
+from hybrid.service.crew_wire import Frame, WireError, read_frame, reader, send_frame
 from hybrid.service.crew_work import CrewWork, Order, StoppedTogether, hear_order, stoppable, tell_order
 from hybrid.service.problems import problem_of
 from hybrid.world import detect_world
@@ -113,7 +114,7 @@ class Member:
                         self._orders.put(None)
         except (OSError, WireError):
             pass
-        remove_folders(self._path.parent)  # the service was killed: it takes nothing away any more
+        remove_folders(self._path.parent)  # of a service that was killed
         os._exit(EXIT_ENVIRONMENT)
 
 

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import socket
 import struct
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from hybrid.trace import plain_number
 
-FOLDER_PREFIX = "tandem-crew-"  # of the folder that the socket is in
-SHARED_MEMORY = Path("/dev/shm")  # where MPI's is; a crew has a folder of the same name there
 _LENGTH = struct.Struct(">I")
 _LONGEST_HEADER = 256 << 20  # the events of a very long run
 
@@ -52,13 +48,6 @@ def frame_bytes(frame: Frame) -> bytes:
     for array in frame.arrays.values():
         np.lib.format.write_array(into, np.ascontiguousarray(array), allow_pickle=False)
     return into.getvalue()
-
-
-def remove_folders(folder: Path) -> None:
-    """What a crew had; nothing that is not named like one."""
-    if folder.name.startswith(FOLDER_PREFIX):
-        for one in (folder, SHARED_MEMORY / folder.name):
-            shutil.rmtree(one, ignore_errors=True)
 
 
 def send_frame(connection: socket.socket, frame: Frame) -> None:

@@ -1,0 +1,184 @@
+"""The crew without mpirun: frames, fortunes, stopping together, and a job whose ranks end again and again."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cpu_engine.comm.loopback import run_loopback
+from cpu_engine.comm.requests import AllReduce, Driver
+from hybrid.errors import NotCertified
+from hybrid.service.crew import CrewLost
+from hybrid.service.crew_place import found_in
+from hybrid.service.crew_state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, CrewState
+from hybrid.service.crew_wire import Frame, WireError, frame_bytes, read_frame
+from hybrid.service.crew_work import StoppedTogether, stoppable
+from hybrid.service.jobs import FAILED as JOB_FAILED
+from hybrid.service.jobs import Job
+from hybrid.service.runner import MOST_LOSSES, Runner
+
+# ---------------------------------------------------------------------------------------------- frames
+
+
+def test_frames_come_as_they_were_sent() -> None:
+    sent = [
+        Frame("order", {"ticket": 3, "roots": [[5, 1]], "far": 0.1}),
+        Frame("run", {"ticket": 3, "count": np.int64(4)}, {"level": np.arange(5, dtype=np.int32), "none": np.empty(0)}),
+    ]
+    stream = io.BytesIO(b"".join(frame_bytes(frame) for frame in sent))
+    first, second = read_frame(stream), read_frame(stream)
+    assert first == sent[0]
+    assert second is not None
+    assert (second.kind, second.ticket, second.facts["count"]) == ("run", 3, 4)
+    assert second.arrays["level"].dtype == np.int32
+    assert second.arrays["level"].tolist() == [0, 1, 2, 3, 4]
+    assert second.arrays["none"].size == 0
+    assert read_frame(stream) is None
+
+
+def test_a_frame_that_is_cut_off_anywhere_is_an_error() -> None:
+    whole = frame_bytes(Frame("run", {"ticket": 1}, {"level": np.arange(3)}))
+    for length in range(1, len(whole)):
+        with pytest.raises(WireError):
+            read_frame(io.BytesIO(whole[:length]))
+
+
+def test_nothing_is_unpickled() -> None:
+    array = np.array([{"a": 1}], dtype=object)
+    with pytest.raises(ValueError, match="pickle"):
+        frame_bytes(Frame("run", {}, {"level": array}))
+    header = b'{"kind": "run", "facts": {}, "arrays": ["level"]}'
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=True)
+    for content in (stream.getvalue(), pickle.dumps(array)):
+        with pytest.raises(WireError):
+            read_frame(io.BytesIO(struct.pack(">I", len(header)) + header + content))
+    with pytest.raises(WireError, match="no header"):
+        read_frame(io.BytesIO(b"\xff" * 8))
+
+
+def test_an_answer_of_the_wrong_shape_is_none() -> None:
+    graph: Any = SimpleNamespace(n=3)
+    facts = {"counters": {}, "isolated": {}}
+    assert found_in(Frame("run", facts, {"level": np.arange(3)}), graph).arrays["level"].size == 3
+    for wrong in (np.arange(4), np.zeros((3, 1)), np.array(["a", "b", "c"])):
+        with pytest.raises(NotCertified):
+            found_in(Frame("run", facts, {"level": wrong}), graph)
+
+
+# ---------------------------------------------------------------------------------------------- fortunes
+
+
+def test_a_crew_that_is_lost_is_started_again_at_once_and_then_ever_more_rarely() -> None:
+    crew, pauses = CrewState(2), []
+    for time in range(8):
+        crew.starts()
+        crew.is_up(float(time))
+        assert crew.tell() == {"wanted": 2, "alive": 2, "restarts": time, "state": UP, "reason": crew.reason}
+        crew.falls("rank 1 has ended")
+        assert (crew.state, crew.alive) == (RESTARTING, 1)
+        pauses.append(crew.lost("rank 1 was ended by SIGKILL", float(time)))
+    assert pauses[0] == FIRST_PAUSE_S
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE_S
+    crew.starts()
+    crew.is_up(100.0)
+    assert crew.lost("after a long life", 200.0) == FIRST_PAUSE_S
+
+
+def test_starts_that_come_to_nothing_are_told_and_tried_again() -> None:
+    crew = CrewState(2)
+    for _ in range(HOPELESS):
+        assert crew.state != FAILED
+        crew.starts()
+        crew.lost("no slots", 0.0)
+    assert crew.state == FAILED
+    crew.starts()
+    crew.is_up(0.0)
+    assert (crew.state, crew.fruitless) == (UP, 0)
+
+
+# ---------------------------------------------------------------------------------------------- stopping
+
+
+def count_rounds(rounds: list[int], rank: int, op: Any) -> Driver[None]:
+    while True:
+        yield AllReduce(np.array([rank], np.int64), op)
+        rounds[rank] += 1
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize("op", ["sum", "max", "min"])
+def test_all_ranks_stop_at_the_same_point(op: str) -> None:
+    rounds = [0, 0, 0]
+    drivers = [
+        stoppable(count_rounds(rounds, rank, op), lambda rank=rank: rank == 0 and rounds[0] >= 5)  # type: ignore[misc]
+        for rank in range(3)
+    ]
+    with pytest.raises(StoppedTogether):
+        run_loopback(drivers)
+    assert rounds == [5, 5, 5]
+
+
+@pytest.mark.jitless
+def test_what_is_not_stopped_is_not_changed() -> None:
+    seen = []
+
+    def drive() -> Driver[None]:
+        for op in ("sum", "max", "min"):
+            answer = yield AllReduce(np.array([3, -4], np.int64), op)
+            seen.append(answer.tolist())
+
+    run_loopback([stoppable(drive(), lambda: False) for _ in range(2)])
+    assert seen[0::2] == [[6, -8], [3, -4], [3, -4]]
+
+
+# ---------------------------------------------------------------------------------------------- losses
+
+
+class Book:
+    def __init__(self) -> None:
+        self.taken_back, self.concluded = 0, []  # type: ignore[var-annotated]
+
+    def take_back(self, job: Job) -> None:
+        self.taken_back += 1
+
+    def conclude(self, job: Job, state: str, problem: Any = None) -> None:
+        self.concluded.append((state, problem))
+
+
+def losing() -> tuple[Runner, Book, list[Job]]:
+    front: list[Job] = []
+    nothing: Any = None
+    compute: Any = SimpleNamespace(put_back=front.append)
+    runner = Runner(nothing, compute, nothing, nothing, nothing, nothing)
+    book: Any = Book()
+    runner.book = book
+    return runner, book, front
+
+
+def test_a_job_whose_ranks_end_is_the_next_again_until_it_is_given_up() -> None:
+    runner, book, front = losing()
+    job = Job("g", "bfs", {}, 1)
+    for _ in range(MOST_LOSSES - 1):
+        runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
+    runner._try_again(job, CrewLost("not its fault", guilty=False))
+    assert (front, book.taken_back, book.concluded) == ([job] * MOST_LOSSES, MOST_LOSSES, [])
+    runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
+    ((state, problem),) = book.concluded
+    assert state == JOB_FAILED
+    assert "3 times" in problem["detail"]
+    assert "SIGKILL" in problem["detail"]
+
+
+def test_a_job_that_was_cancelled_meanwhile_is_not_tried_again() -> None:
+    runner, book, front = losing()
+    job = Job("g", "bfs", {}, 1, stop_reason="cancelled")
+    runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
+    assert (front, [state for state, _ in book.concluded]) == ([], ["cancelled"])
