@@ -2,7 +2,9 @@
 
 Whoever has the smallest number among the neighbours that are still in the game wins, and takes the neighbours out.
 
-    python examples/custom_operator.py [SCALE]
+    python examples/custom_operator.py [SCALE] [REPORT.html]
+
+With a name for it, a page is written that shows what each thread did when.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import numpy as np
 
 import hybrid
 from cpu_engine.schedule import Reduction, do_all
+from hybrid.report.threads import write_threads_report
+from hybrid.trace import Trace
 
 UNDECIDED, INSIDE, OUTSIDE = 0, 1, 2
 
@@ -36,22 +40,25 @@ def decide(vertex, offsets, targets, number, state, after, open_ones):  # type: 
         open_ones[0] += 1
 
 
-def independent_set(graph: hybrid.Graph, seed: int = 1) -> np.ndarray:
+def independent_set(graph: hybrid.Graph, trace: Trace, seed: int = 1) -> np.ndarray:
     """A mask over the internal vertices: no two of them are joined, and nobody else could be added."""
     rows = graph.rows
     number = np.random.default_rng(seed).permutation(rows.n)
     state = np.zeros(rows.n, np.int8)
     while True:
         after, still_open = np.empty_like(state), Reduction("sum")
-        do_all(decide, rows.n, rows.out_offsets, rows.out_targets, number, state, after, still_open, steal=True)
+        report = do_all(
+            decide, rows.n, rows.out_offsets, rows.out_targets, number, state, after, still_open, steal=True
+        )
+        report.trace(trace)  # what each thread did
         state = after
         if still_open.value == 0 and not np.any(state == UNDECIDED):
             return state == INSIDE
 
 
-def main(scale: int) -> None:
-    graph = hybrid.generate(scale=scale)
-    chosen = independent_set(graph)
+def main(scale: int, page: str | None) -> None:
+    graph, trace = hybrid.generate(scale=scale), Trace()
+    chosen = independent_set(graph, trace)
     rows = graph.rows
     source = np.repeat(np.arange(rows.n), np.diff(rows.out_offsets))
     joined = np.count_nonzero(chosen[source] & chosen[rows.out_targets])
@@ -60,7 +67,9 @@ def main(scale: int) -> None:
     print(graph)
     maximal = bool((chosen | beside).all())
     print(f"{np.count_nonzero(chosen)} of {rows.n} vertices; edges inside: {joined}; maximal: {maximal}")
+    if page is not None:
+        print("what each thread did:", write_threads_report(page, trace, "A maximal independent set"))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12, sys.argv[2] if len(sys.argv) > 2 else None)

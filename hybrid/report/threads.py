@@ -1,0 +1,209 @@
+"""The page of user-written loops and vertex programs: what each thread did when, and how even the load was.
+
+Reads a trace with events of ``thread 0``, ``thread 1``, ..., as LoopReport.trace and ProgramResult.trace add them.
+Invariant: any trace gives a complete page that needs no network; records that are no thread's are not drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid.report import script, style
+from hybrid.report.blocks import Block, gather
+from hybrid.report.events import Event, read_events
+from hybrid.report.lettering import fitted_text
+from hybrid.report.markup import Markup, el, join, percent
+from hybrid.report.panels import legend_item, zoomable
+from hybrid.report.scale import TimeScale, window
+from hybrid.report.tables import row, table
+from hybrid.report.timeline import AXIS, GAP, LABEL_FROM, LANE, NARROWEST, SEPARATE_FROM, draw_axis
+from hybrid.report.units import count, moment, plural, seconds, share
+from hybrid.trace import Trace
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+MAX_LANES = 64
+BLOCKS = 400  # in a lane
+STYLES = {"push": "cpu", "pull": "pull", "wait": "wait", "update": "pack", "totals": "other"}
+MEANING = {
+    "cpu": "loop, or round that pushes",
+    "pull": "round that pulls",
+    "pack": "update",
+    "other": "totals",
+    "wait": "waits for other threads",
+}
+_THREAD = re.compile(r"thread ([0-9]{1,6})")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All launches of one loop or program step: seconds busy and work, by thread."""
+
+    name: str
+    launches: int
+    busy: Mapping[int, float]
+    work: Mapping[int, int]
+
+    @property
+    def busiest_over_mean(self) -> float:
+        """By work where it is told, else by time."""
+        told = [float(one) for one in self.work.values()]
+        values = told if sum(told) else list(self.busy.values())
+        return max(values) * len(values) / sum(values) if values and sum(values) else 1.0
+
+
+def write_threads_report(path: Path | str, trace: Trace, title: str = "Loops") -> Path:
+    """Write the page to ``path`` and return it."""
+    target = Path(path)
+    target.write_text(render_threads_page(trace.events, title), encoding="utf-8")
+    return target
+
+
+def render_threads_page(trace: Iterable[object], title: str) -> str:
+    """The page as HTML text."""
+    threads = threads_of(trace)
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        el("title", f"Tandem: {title}"),
+        el("link", rel="icon", href="data:,"),
+        el("style", style.CSS),
+        el("script", Markup("document.documentElement.classList.add('js')")),
+    )
+    sections = [_timeline(threads), _balance(threads)] if threads else [el("p", _NOTHING)]
+    body = el("body", style.PATTERNS, el("main", el("h1", title), *sections), el("script", script.SCRIPT))
+    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+_NOTHING = "No thread did anything that the trace knows of. Fix: call report.trace(trace) after each loop."
+
+
+def threads_of(trace: Iterable[object]) -> dict[int, list[Event]]:
+    """Each thread's events in order of time."""
+    records: dict[int, list[object]] = {}
+    for record in trace:
+        actor = record.get("actor") if isinstance(record, Mapping) else None
+        found = _THREAD.fullmatch(actor) if isinstance(actor, str) else None
+        if found and isinstance(record, Mapping):
+            records.setdefault(int(found[1]), []).append({**record, "actor": "cpu"})
+    events = {thread: read_events(own)[0] for thread, own in sorted(records.items())}
+    return {thread: own for thread, own in events.items() if own}
+
+
+def kinds_of(threads: Mapping[int, Sequence[Event]]) -> list[Kind]:
+    """What was launched, the longest first."""
+    names = {name_of(e) for own in threads.values() for e in own if e.kind != "wait"}
+    kinds = []
+    for name in names:
+        mine = {thread: [e for e in own if e.kind != "wait" and name_of(e) == name] for thread, own in threads.items()}
+        mine = {thread: own for thread, own in mine.items() if own}  # who took part
+        busy = {thread: sum(e.duration for e in own) for thread, own in mine.items()}
+        work = {thread: sum(e.count("work") or e.count("edges") for e in own) for thread, own in mine.items()}
+        kinds.append(Kind(name, max(len(own) for own in mine.values()), busy, work))
+    return sorted(kinds, key=lambda kind: (-sum(kind.busy.values()), kind.name))
+
+
+def name_of(event: Event) -> str:
+    """Loop and operator, or program and direction."""
+    if event.kind == "wait":
+        return "waits"
+    return " ".join(part for part in (event.text("program"), event.kind, event.text("operator")) if part)
+
+
+def _tip(block: Block) -> str:
+    event = block.event
+    if event is None:
+        return block.tip
+    rounds = event.count("rounds")
+    first = event.count("round")
+    facts = [
+        f"rounds {count(first)} to {count(first + rounds - 1)}" if rounds > 1 else f"round {first}" if rounds else "",
+        *(f"{name} {count(event.facts[name])}" for name in ("tasks", "work", "edges", "steals") if name in event.facts),
+        "simulated" if event.facts.get("simulated") else "",
+    ]
+    told = ", ".join(one for one in facts if one)
+    return f"{name_of(event)}: {seconds(event.duration)}.{' ' + told + '.' if told else ''} At {moment(event.t0)}"
+
+
+def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
+    every = [e for own in threads.values() for e in own]
+    scale = window(min(e.t0 for e in every), max(e.t1 for e in every))
+    shown = dict(list(threads.items())[:MAX_LANES])
+    lead = f"{plural(len(threads), 'thread')}; a hatched stretch is time in which a thread waited for the others."
+    if len(shown) < len(threads):
+        lead += f" The first {len(shown)} are drawn."
+    used = {STYLES.get(e.kind, "cpu") for e in every}
+    legend = el("ul", *(legend_item(f"k-{one}", text) for one, text in MEANING.items() if one in used), class_="legend")
+    drawing = _draw(shown, scale)
+    view = zoomable("threads", "All threads", drawing, f"{seconds(scale.span)} from first to last")
+    return el("section", el("h2", "Who worked when"), el("p", lead, class_="lead"), view, legend, id="timeline")
+
+
+def _draw(threads: Mapping[int, Sequence[Event]], scale: TimeScale) -> Markup:
+    height = AXIS + len(threads) * (LANE + GAP)
+    names, bands, body = [], [], []
+    for place, (thread, events) in enumerate(threads.items()):
+        y = AXIS + place * (LANE + GAP)
+        names.append(el("text", f"Thread {thread}", x=0, y=y + LANE / 2 + 4, class_="lane"))
+        bands.append(el("rect", x=0, y=y, width="100%", height=LANE, class_="band"))
+        blocks = [Block(e.t0, e.t1, STYLES.get(e.kind, "cpu"), e, None, e.duration) for e in events]
+        body += [_draw_block(one, y, scale) for one in gather(blocks, scale, narrow=NARROWEST, budget=BLOCKS)]
+    waits = sum(e.duration for own in threads.values() for e in own if e.kind == "wait")
+    words = f"{plural(len(threads), 'thread')} over {seconds(scale.span)}; {seconds(waits)} of waiting in all."
+    drawing = el(
+        "svg",
+        el("title", "What each thread did when", id="threads-t"),
+        el("desc", words, id="threads-d"),
+        join(bands),
+        el("g", draw_axis(scale, height), class_="axis"),
+        join(body),
+        class_="plot",
+        height=height,
+        width="100%",
+        role="img",
+        aria_labelledby="threads-t threads-d",
+        data_span=f"{scale.span:.9g}",
+    )
+    labels = el("svg", *names, class_="names", width=96, height=height, aria_hidden="true")
+    return el("div", labels, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
+
+
+def _draw_block(block: Block, y: int, scale: TimeScale) -> Markup:
+    left, right = scale.at(block.t0), scale.at(block.t1)
+    width = max(right - left, NARROWEST)
+    left = min(left, 100 - width)
+    name = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
+    parts = [el("title", _tip(block))]
+    parts.append(el("rect", x=percent(left), y=y, width=percent(width), height=LANE, class_=name))
+    if block.event is not None and width >= LABEL_FROM:
+        text = name_of(block.event)
+        parts.append(fitted_text(text, left + width / 2, y + LANE / 2 + 4, width, class_=f"t-{block.style}"))
+    return el("g", *parts, class_="m")
+
+
+def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:
+    every = [e for own in threads.values() for e in own]
+    span = max(e.t1 for e in every) - min(e.t0 for e in every)
+    kinds = [
+        row([kind.name, count(kind.launches), seconds(max(kind.busy.values())), count(sum(kind.work.values())),
+             f"{kind.busiest_over_mean:.2f}"])
+        for kind in kinds_of(threads)
+    ]  # fmt: skip
+    by_thread = []
+    for thread, own in threads.items():
+        waits = sum(e.duration for e in own if e.kind == "wait")
+        busy = sum(e.duration for e in own) - waits
+        work = sum(e.count("work") or e.count("edges") for e in own)
+        by_thread.append(row([f"Thread {thread}", seconds(busy), share(busy, span), seconds(waits), count(work)]))
+    return el(
+        "section",
+        el("h2", "How even the load was"),
+        el("p", "Busiest over mean: the work of the thread that had most, over the mean; 1 is perfect.", class_="lead"),
+        table(["Loop", "Launches", "Longest thread", "Work", "Busiest over mean"], kinds),
+        table(["Thread", "Busy", "Of the time", "Waited", "Work"], by_thread),
+        id="balance",
+    )
