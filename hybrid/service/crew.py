@@ -197,7 +197,8 @@ class Crew:
             except (EnvironmentProblem, ConfigError) as error:
                 problem = error
             except OSError as error:
-                problem = EnvironmentProblem(f"the ranks cannot be started: {error.strerror}", fix="see the log")
+                reason = f"the ranks cannot be started: {error.strerror or error}"
+                problem = EnvironmentProblem(reason, fix="let TMPDIR be a folder with a short name and free space")
             if self.state.state == ENDING:
                 return
             pause_s = self.state.lost(problem.reason, time.monotonic())

@@ -40,10 +40,19 @@ class CrewFolders:
 
 
 def remove_folders(folder: Path) -> None:
-    """What a crew had; nothing that is not named like one."""
-    if folder.name.startswith(PREFIX):
-        for one in (SHARED_MEMORY / folder.name, folder):
+    """What a crew had; nothing that is not named like one.
+
+    The lock goes last: what is left of a removal that was cut short is found by the next service.
+    """
+    if not folder.name.startswith(PREFIX):
+        return
+    shutil.rmtree(SHARED_MEMORY / folder.name, ignore_errors=True)
+    for one in folder.glob("*"):
+        if one.is_dir():
             shutil.rmtree(one, ignore_errors=True)
+        elif one.name != _LOCK:
+            one.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep() -> None:
