@@ -13,6 +13,7 @@ import dataclasses
 import logging
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -39,6 +40,8 @@ _MOST_ROUNDS = 32  # whose files may lie about
 _IDLE_S = 600.0  # a worker that is only there because a job asked for it ends after so long without rounds
 _LOG_BYTES = 4 << 20
 _FALSE = ("bad answer", "the worker is not trusted any more")  # what the protocol says of a worker that lied
+
+_PATH = re.compile(r"(?<![\w.])/[\w./-]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +177,12 @@ class ResidentWorker:
         """The worker as /readyz and the page show it."""
         partner, core = self._partner, self.core
         return {
-            "state": "busy" if self._lent else self.life.state, "why": self.life.why, "device": self.device,
+            "state": "busy" if self._lent else self.life.state, "why": _plain(self.life.why), "device": self.device,
             "simulated": None, "graph": None if core is None else core.name,
             "core_size": None if core is None else core.size, "pid": None if partner is None else partner.pid,
             "rounds": self.rounds, "searches": self.lendings, "refused": self.life.lies,
             "restarts": self.life.restarts, "deaths": self.life.deaths,
-            "last_death": self.life.last_death,
+            "last_death": _plain(self.life.last_death),
         }  # fmt: skip
 
     def close(self) -> None:
@@ -303,3 +306,8 @@ class ResidentWorker:
         if seen != self._told:
             self._told = seen
             self._changed()
+
+
+def _plain(cause: str) -> str:
+    """A cause as everybody may read it: no path of this machine is in it. The log has the whole."""
+    return _PATH.sub("...", cause)
