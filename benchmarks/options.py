@@ -82,6 +82,15 @@ def _add_many(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(roots=64)
 
 
+def _add_loops(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    _add_contest(parser)
+    parser.add_argument(
+        "--delta", type=_positive, default=4, help="width of a priority of the loop that only pushes (default 4)"
+    )
+    parser.set_defaults(roots=3)
+
+
 def _add_service(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser, roots=False)
     parser.add_argument("--clients", type=_positive, default=64, help="that ask at once (default %(default)s)")
@@ -290,6 +299,7 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     "many": ("64 sources at once against one after the other", "benchmarks.many", _add_many),
     "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
     "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks", _add_ranks),
+    "loops": ("user-written loops and vertex programs against the tuned ones", "benchmarks.loops", _add_loops),
     "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.regret", _add_regret),
     "service": (
         "the resident service: start, one client, many with and without batching",

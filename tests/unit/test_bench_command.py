@@ -39,6 +39,14 @@ def measured(*words: str) -> tuple[Report, argparse.Namespace]:
     return importlib.import_module(options.benchmark_module).execute(options), options
 
 
+def test_loops() -> None:
+    report, _ = measured("loops", *SMALL, *QUICK)
+    ways = [row["way"] for row in report.data["edges"]]
+    assert ways.count("tuned sssp") == 2
+    assert all(row["edges"] > 0 for row in report.data["edges"])
+    assert {row["program"] for row in report.data["times"]} == {"BFS, push and pull", "components"}
+
+
 def test_bfs_from_the_command_line(project_root: Path, tmp_path: Path) -> None:
     files = ["--json", str(tmp_path / "r.json"), "--plot", str(tmp_path / "r.svg"), "--work", str(tmp_path / "work")]
     command = [sys.executable, "run.py", "bench", "bfs", *SMALL, *QUICK, "--peers", *files]
