@@ -1,7 +1,7 @@
 """How a job comes by the core's index: stored by an earlier one, or made by the worker while searches go on.
 
 ``npu.index: on`` asks the worker for it; ``auto`` does so in a job of many searches only, and always uses what is
-stored. Until it is there, rounds go to the worker as without it.
+stored. Until it is there, searches go on as without it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,17 @@ class IndexKeeper:
     def __init__(self, path: Path | None, core_size: int, maker: IndexMaker | None) -> None:
         self._path, self._maker = path, maker
         self._partner: IndexPartner | None = None
+        self._failure = ""
         stored = None if path is None else load_index(path, core_size)
         if stored is not None:
             self._use(stored, "stored")
         elif maker is not None and not maker.request_index():
-            note(f"core index: {maker.index_failure}; rounds go on without it")
-            self._maker = None
+            self._do_without(maker.index_failure)
+
+    @property
+    def failure(self) -> str:
+        """Why there is no index, and will be none; empty while there is one or may be."""
+        return self._failure or ("" if self._partner is None else self._partner.failure)
 
     def partner(self) -> IndexPartner | None:
         """Who answers at once, if the index is there and was never wrong."""
@@ -64,9 +69,12 @@ class IndexKeeper:
                 if self._path is not None:
                     store_index(self._path, index)
             elif self._maker.index_failure:
-                note(f"core index: {self._maker.index_failure}; rounds go on without it")
-                self._maker = None
+                self._do_without(self._maker.index_failure)
         return self._partner if self._partner is not None and self._partner.usable else None
+
+    def _do_without(self, reason: str) -> None:
+        note(f"core index: {reason}; searches go on without it")
+        self._maker, self._failure = None, reason
 
     def _use(self, index: CoreIndex, origin: str) -> None:
         index.prepare()

@@ -93,8 +93,8 @@ class _Job:
                     self.partner.publish_edges(opened.graph.out_offsets, opened.graph.out_targets, plan.core_size)
                     if config.npu.mode == "auto":
                         self.guard = NoRegretPartner(self.partner, plan.patience)
-                        if isinstance(self.partner, NpuPartner):  # a simulated device needs no start
-                            self.guard.rehearse(plan.core_size)
+                        if isinstance(self.partner, NpuPartner) and not plan.index:  # a simulated one needs no start
+                            self.guard.rehearse(plan.core_size, plan.batch)
                     uses = math.inf if plan.index else len(sources)
                     self.keeper = index_keeper(config, opened.graph, plan.core_size, uses, self.partner)
             if plan.batch > 1:
@@ -129,6 +129,14 @@ class _Job:
             return None if plan.mode == "off" else self.partner
         return self.guard if self.guard.ready else None
 
+    def _why_alone(self, plan: Plan) -> str:
+        """Why mode auto has nobody for this search; empty in other modes."""
+        if self.guard is None:
+            return ""
+        if plan.index and self.keeper is not None:
+            return self.keeper.failure or "mode auto did not wait for the worker to make the core's index"
+        return self.guard.failure or "mode auto did not wait for the worker to start"
+
     def _traverse_all(self, graph: Graph, plan: Plan, sources: list[Source]) -> None:
         compare, max_rounds = self.config.compare, self.config.npu.max_rounds
         engine = make_engine(self.config.engine, plan.split, self.config.bfs.strategy)
@@ -136,7 +144,11 @@ class _Job:
         with progress("traversing", "source") as bar:
             if plan.batch > 1:
                 served_by = functools.partial(self._served_by, plan)
-                batches = BatchRuns(graph, plan.split, plan.mode, max_rounds, self.trace, served_by)
+                why_alone = functools.partial(self._why_alone, plan)
+                simulated = self.partner if isinstance(self.partner, SimulatedPartner) else None
+                batches = BatchRuns(
+                    graph, plan.split, plan.mode, max_rounds, self.trace, served_by, why_alone, simulated
+                )
                 self.runs = batches.run_all(sources, plan.batch, bar)
             else:
                 for done, source in enumerate(sources):
@@ -145,7 +157,7 @@ class _Job:
                     self.runs.append(self._run_source(graph, plan, engine, source))
                 self.trace.source = None
         partner = self._served_by(plan)
-        if compare.enabled and partner is not None and partner.usable:
+        if compare.enabled and partner is not None and _takes_part(partner, plan.mode):
             with_edges = [source for source in sources if source.internal >= 0]
             with self.trace.span("coordinator", "compare", repeats=compare.repeats):
                 if batches is not None:
@@ -166,9 +178,7 @@ class _Job:
         t0 = self.trace.now()
         if partner is None:
             found = traverse_alone(engine, source.internal, self.trace)
-            if self.guard is not None:
-                missing = "make the core's index" if plan.index else "start"
-                found.npu.outcome = self.guard.failure or f"mode auto did not wait for the worker to {missing}"
+            found.npu.outcome = self._why_alone(plan) or found.npu.outcome
         else:
             found = traverse_together(
                 engine, source.internal, plan.mode, partner, self.trace, self.config.npu.max_rounds
@@ -191,6 +201,11 @@ class _Job:
             partner.distrust(f"its values for source {source.user_id} failed the certificate")
             found.npu.outcome = partner.failure
         return repaired
+
+
+def _takes_part(partner: Partner, mode: str) -> bool:
+    """Whether there is something to compare: race does without a worker that is still starting."""
+    return partner.usable and (mode == "share" or not partner.starting)
 
 
 def _worker_facts(partner: NpuPartner | SimulatedPartner) -> WorkerFacts:

@@ -44,6 +44,7 @@ class LibraryNpu:
         self._sharing: Sharing | None = None
         self._plan: Plan | None = None
         self._total = NpuTally()
+        self._last_outcome = ""
         self.mode, self.reason = config.npu.mode, "as configured"
         if self.mode != "off" and algorithm.name not in SHARINGS:
             self.mode, self.reason = "off", f"{algorithm.name} runs on the CPU alone"
@@ -91,6 +92,7 @@ class LibraryNpu:
         found, tally = self._sharing.run(task, self._partner, self.mode, self._trace)
         for name in ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted"):
             setattr(self._total, name, getattr(self._total, name) + getattr(tally, name))
+        self._last_outcome = tally.outcome
         return found
 
     def reject(self, reason: str) -> None:
@@ -109,6 +111,8 @@ class LibraryNpu:
             return None
         assert self._sharing is not None
         assert self._partner is not None
+        if self.mode == "race" and self._partner.starting:
+            return None  # it took no part: there is nothing to compare
         repeats = self._config.compare.repeats
         times = np.zeros((2, repeats, len(tasks)))
         with self._trace.span("coordinator", "compare", repeats=repeats):
@@ -138,6 +142,8 @@ class LibraryNpu:
             total.outcome = f"off ({self.reason})"
         elif partner.failure:
             total.outcome = partner.failure
+        elif not total.rounds_sent and self._last_outcome:
+            total.outcome = self._last_outcome
         else:
             total.outcome = f"merged {total.rounds_merged} of {total.rounds_sent} rounds"
         core = None

@@ -15,6 +15,7 @@ from cpu_engine.algorithms.bfs_many import warm_up_many
 from cpu_engine.algorithms.traversal import CoreSplit, complete_parents
 from cpu_engine.graph.graph import Graph
 from hybrid.certify import prove_or_repair
+from hybrid.index_partner import IndexPartner
 from hybrid.many_hybrid import ManyEngine, ManyTraversed, prove_or_repair_many
 from hybrid.profiles import fixed_delay
 from hybrid.run_record import Run, edges_reached, run_without_edges
@@ -37,15 +38,19 @@ def roots_of(sources: Sequence[Source]) -> np.ndarray:
 
 
 class BatchRuns:
-    """Traverses batches for a job. ``served_by`` tells who may be sent rounds now, if anybody."""
+    """Traverses batches for a job. ``served_by`` tells who may be sent rounds now, if anybody; else ``why_alone`` why.
+
+    ``simulated``: the device behind them is not there; it rehearses, and every outcome says so.
+    """
 
     def __init__(
         self, graph: Graph, split: CoreSplit, mode: str, max_rounds: int, trace: Trace,
-        served_by: Callable[[], Partner | None],
+        served_by: Callable[[], Partner | None], why_alone: Callable[[], str] = lambda: "",
+        simulated: SimulatedPartner | None = None,
     ) -> None:  # fmt: skip
         self.engine = ManyEngine(split)
         self._graph, self._mode, self._max_rounds, self._trace = graph, mode, max_rounds, trace
-        self._served_by = served_by
+        self._served_by, self._why_alone, self._simulated = served_by, why_alone, simulated
 
     def run(self, batch: Sequence[Source]) -> list[Run]:
         """One batch, certified."""
@@ -54,9 +59,10 @@ class BatchRuns:
         seen, t0 = len(trace.events), trace.now()
         if partner is None:
             done = self.engine.alone(roots, trace=trace)
+            done.npu.outcome = self._why_alone() or done.npu.outcome
         else:
             done = self.engine.together(roots, self._mode, partner, trace, self._max_rounds)
-            if isinstance(partner, SimulatedPartner):
+            if self._simulated is not None:
                 done.npu.outcome = f"simulated: {done.npu.outcome}"
         t1 = trace.now()
         waited = sum(event["t1"] - event["t0"] for event in trace.events[seen:] if event["kind"] == "wait")
@@ -69,8 +75,9 @@ class BatchRuns:
         return [self._told(batch, i, done, each, int(repaired[i])) for i in range(len(batch))]
 
     def _rehearse(self, roots: np.ndarray, partner: Partner | None) -> None:
-        if isinstance(partner, SimulatedPartner):
-            partner.rehearse_run(lambda: self.engine.together(roots, self._mode, partner, Trace(), self._max_rounds))
+        device = self._simulated
+        if device is not None and partner is not None and not isinstance(partner, IndexPartner):
+            device.rehearse_run(lambda: self.engine.together(roots, self._mode, device, Trace(), self._max_rounds))
 
     def _told(
         self, batch: Sequence[Source], i: int, done: ManyTraversed, each: tuple[float, float, float], repaired: int

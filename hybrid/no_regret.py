@@ -62,10 +62,11 @@ class NoRegretPartner:
         self._complaint = ""
         self.failure = ""
 
-    def rehearse(self, core_size: int) -> None:
-        """Send a first round that nobody needs, and do not wait for it."""
-        values = np.full(core_size, -1, np.int32)
-        values[:1] = 0
+    def rehearse(self, core_size: int, batch: int = 1) -> None:
+        """Send a first round that nobody needs, as large as those to come, and do not wait for it."""
+        rows = min(batch, self.largest_batch)
+        values = np.full(core_size if batch == 1 else (max(1, rows), core_size), -1, np.int32)
+        values[..., :1] = 0
         if self._partner.usable:
             self._partner.submit(values)
             self._rehearsing = True

@@ -157,8 +157,9 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
     fixed = chosen if rule != AUTOMATIC else 0
     sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
     ruled_out = ""
+    uses = everything if config.npu.index != "off" else 0
     if here.rates is not None and batch == 1:  # what a batch looks at is only known once one was searched
-        ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes)
+        ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes, uses)
     told = {"device": here.device.name, "kind": here.device.kind, "mode": "off"}
     if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
         reason = ruled_out or "the core is empty"
@@ -170,7 +171,6 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
         reason = f"a device may pay, but to measure one first would cost too much of {searches} {what}"
         return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
     statistics = replace(statistics, search=typical_search(graph, config, chosen, batch, runs))
-    uses = everything if config.npu.index != "off" else 0
     tables = predict_batches(statistics, here, batches, fixed, uses)
     awaits_start = config.npu.worker == "launch" and not here.simulated
     found = best_of([_bearable(one, everything, awaits_start) for one in tables])

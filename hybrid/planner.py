@@ -153,22 +153,32 @@ def candidate_sizes(
 
 
 def rule_out(
-    statistics: CoreStatistics, device: DeviceModel, rates: CpuRates, around: Circumstances, sizes: Sequence[int]
+    statistics: CoreStatistics,
+    device: DeviceModel,
+    rates: CpuRates,
+    around: Circumstances,
+    sizes: Sequence[int],
+    index_uses: int = 0,
 ) -> str:
     """Why no core can pay for one search, whatever its levels are; empty if that cannot be said without searching.
 
-    The most that can be saved is one look at every edge inside; the least that it costs is a round of one iteration.
+    The most that can be saved is one look at every edge inside; the least that it costs is a round of one iteration,
+    or closing by the core's index and a part of making it, where there may be one (``index_uses``, as in ``predict``).
     """
     if not sizes:
         return NO_CORE
     saved = {k: float(statistics.inside[k]) / _slowest(rates) for k in sizes}
     spent = {k: ROUNDS * device.round_s(k, 1, 1, around.format) for k in sizes}
+    what = "a round takes"
+    if index_uses:
+        what = "a round, or the core's index and a part of making it, takes"
+        spent = {k: min(one, INDEX_S * k + device.index_s(k, INDEX_DIAMETER) / index_uses) for k, one in spent.items()}
     k = max(sizes, key=lambda one: saved[one] - spent[one])
     if saved[k] - spent[k] > MARGIN_S:
         return ""
     return (
         f"no core can pay: the CPU looks at all {count(statistics.inside[k])} edges inside the best one "
-        f"(k = {count(k)}) in {seconds(saved[k])}, and a round takes {device.describe()} {seconds(spent[k])} or more"
+        f"(k = {count(k)}) in {seconds(saved[k])}, and {what} {device.describe()} {seconds(spent[k])} or more"
     )
 
 
@@ -221,7 +231,11 @@ def choose(candidates: Sequence[Candidate], cpu_only_s: float) -> tuple[Candidat
 
 def _prefer_index(found: Prediction, uses: int) -> Prediction:
     """The choice with the core's index instead, where that gains more, its making shared by so many runs included."""
-    cost = {one: one.index_s + one.index_made_s / uses for one in found.candidates if one.index_s and one.index_made_s}
+    cost = {
+        one: one.index_s + one.index_made_s / uses
+        for one in found.candidates
+        if one.index_s is not None and one.index_made_s is not None
+    }
     if not cost:
         return found
     best = min(cost, key=lambda one: cost[one])

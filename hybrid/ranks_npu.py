@@ -150,12 +150,19 @@ class RankNpu:
         usable = yield AllReduce(np.array([mine], np.int64), "max")
         return bool(usable[0])
 
+    def _any_serving(self) -> Driver[bool]:
+        """Whether a worker would take part in a search now: race does without those that are still starting."""
+        partner = self._partner
+        mine = partner is not None and partner.usable and (self.mode == "share" or not partner.starting)
+        serving = yield AllReduce(np.array([mine], np.int64), "max")
+        return bool(serving[0])
+
     # -------------------------------------------------------------------------------------- the verdict
 
     def compare(self, engine: RankEngine, sources: list[Source], repeats: int) -> Driver[Verdict | None]:
         """CPU-only against hybrid on the same ranks, interleaved; None where a worker was lost on the way."""
-        usable = yield from self._any_usable()
-        if self._core is None or not usable or not sources:
+        serving = yield from self._any_serving()
+        if self._core is None or not serving or not sources:
             return None
         times = np.zeros((2, repeats, len(sources)))
         for column, source in enumerate(sources):

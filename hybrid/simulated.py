@@ -231,6 +231,9 @@ class SimulatedPartner:
 
     def request_index(self) -> bool:
         """Ask once for the hops between all core vertices; False, and ``index_failure``, when that cannot be."""
+        if not self.usable:
+            self.index_failure = self.failure
+            return False
         if self._index is None:
             self._index = compute_index(self._offsets, self._targets, self._begin.size)  # off the clock, by the CPU
         if self._index is None:

@@ -94,7 +94,7 @@ def plan_batch(
 
     from hybrid.core_statistics import core_statistics
     from hybrid.planner import candidate_sizes, predict
-    from hybrid.prediction import typical_search
+    from hybrid.prediction import search_count, typical_search
     from hybrid.warmup import say_if_slow, warm_up
 
     assert here.device is not None
@@ -110,7 +110,9 @@ def plan_batch(
             fix="run `python run.py calibrate`",
         )
     sizes = candidate_sizes(statistics, here.device, batch)
-    return predict(statistics, here.device, here.rates, here.around, sizes, algorithm), statistics
+    searches = search_count(config, graph.n) if config.npu.index != "off" and algorithm == "bfs" else 0
+    uses = -(-searches // batch)
+    return predict(statistics, here.device, here.rates, here.around, sizes, algorithm, uses), statistics
 
 
 def render(prediction: Prediction, statistics: CoreStatistics, config: Config) -> str:
@@ -150,7 +152,8 @@ def render(prediction: Prediction, statistics: CoreStatistics, config: Config) -
         if prediction.k > largest_core(config.core):
             room = f" --set core.max_bytes={CELL_BYTES * prediction.k * prediction.k}"
         at_once = f" --set npu.batch={prediction.batch}" if prediction.batch > 1 else ""
-        lines.append(f"to run it: --set npu.mode={prediction.mode} --set core.size={prediction.k}{room}{at_once}")
+        by = " --set npu.index=on" if prediction.index else ""
+        lines.append(f"to run it: --set npu.mode={prediction.mode} --set core.size={prediction.k}{room}{at_once}{by}")
     indexed = [one for one in prediction.candidates if one.index_s is not None and one.index_s < one.hybrid_s]
     if indexed:
         best = min(indexed, key=lambda one: one.index_s or 0.0)

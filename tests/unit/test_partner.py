@@ -19,6 +19,7 @@ from exchange.mailbox import WorkerMailbox
 from hybrid import exchange_directory, supervisor
 from hybrid.config import load_config
 from hybrid.core_rounds import CoreRounds
+from hybrid.job import run_job
 from hybrid.many_hybrid import ManyEngine
 from hybrid.partner import NpuPartner
 from hybrid.trace import Trace
@@ -239,3 +240,16 @@ def test_a_worker_of_ones_own_is_starting_until_it_says_otherwise(starter: NpuPa
 def test_nobody_knows_whether_another_worker_is_starting(partner: NpuPartner) -> None:
     """It may be one that writes no word about itself: it is sent rounds from the first on."""
     assert not partner.starting
+
+
+@pytest.mark.parametrize("algorithm", ["bfs", "pagerank"])
+def test_a_race_that_was_over_before_the_worker_had_started_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    program = tmp_path / "sleeper"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(supervisor.sys, "executable", str(program))
+    keys = ["npu.mode=race", "graph.generator.scale=8", "source=random:4", "core.size=20", "compare.repeats=1"]
+    done = run_job(load_config(None, [*keys, f"algorithm={algorithm}", f"output={tmp_path / 'out'}"])).summary
+    assert (done["npu"]["outcome"], done["verdict"], done["certified"]) == (STILL_STARTING, None, True)

@@ -19,6 +19,7 @@ from benchmarks.options import add_benchmarks
 from cpu_engine.graph.build import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
+from hybrid import job as job_module
 from hybrid import plan as plan_module
 from hybrid import planner
 from hybrid.calibration import CpuRates
@@ -54,6 +55,7 @@ from hybrid.prediction import Surroundings, search_count, surroundings, typical_
 from hybrid.profiles import PROFILES, fixed_delay
 from hybrid.record import _judge_prediction
 from hybrid.report.headline import draw_prediction
+from hybrid.simulated import SimulatedPartner
 from hybrid.trace import Trace
 from hybrid.traverse import traverse_alone, traverse_together
 from hybrid.warmup import make_engine
@@ -338,6 +340,21 @@ def test_nobody_waits_for_the_rehearsal() -> None:
     assert guard.usable
 
 
+def test_the_rehearsal_is_as_large_as_the_rounds_to_come() -> None:
+    """Else the first round compiles something new, and is late."""
+    sent: list[tuple[int, ...]] = []
+
+    def keep(values: np.ndarray) -> np.ndarray:
+        sent.append(values.shape)
+        return values
+
+    for batch in (1, 64, 4096):
+        guard = NoRegretPartner(ScriptedPartner(keep, repeat(1)), Patience())
+        guard.rehearse(4, batch)
+        assert guard.ready
+    assert sent == [(4,), (64, 4), (1024, 4)]
+
+
 def test_a_worker_that_dies_in_the_rehearsal_is_named() -> None:
     dying = ScriptedPartner(lambda values: values, repeat(10**9), lifetime=1)
     guard = NoRegretPartner(dying, Patience(wait_s=1.0))
@@ -454,6 +471,49 @@ def test_a_job_in_mode_auto(engine_name: str, tmp_path: Path, monkeypatch: pytes
     assert [run["reached"] for run in told["runs"]] == [run["reached"] for run in honest["runs"]]
 
 
+def auto_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan_of: Any, *changes: str) -> dict[str, Any]:
+    """A job in mode auto whose plan is given."""
+    monkeypatch.setattr(job_module, "make_plan", lambda graph, _: plan_of(plan_module.CoreSplit(graph, 64)))
+    keys = ["npu.mode=auto", "graph.generator.scale=9", "source=random:8", "compare.repeats=1", "engine=level"]
+    return run_job(load_config(None, [*keys, f"output={tmp_path / 'out'}", "graph.cache=false", *changes])).summary
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_batches_of_mode_auto_say_that_the_device_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: bool
+) -> None:
+    def share_four(split: Any) -> plan_module.Plan:
+        return plan_module.Plan(split, 0, 0, "", "share", "", patience=Patience(), batch=4, index=index)
+
+    word = "on" if index else "off"
+    told = auto_job(tmp_path, monkeypatch, share_four, "npu.device=simulated:oracle", f"npu.index={word}")
+    assert (told["npu"]["rounds_merged"], told["certified"]) == (2, True)
+    assert told["npu"]["simulated"]["computed_on_clock"] == 0  # they were rehearsed
+    outcomes = [run["npu"]["outcome"] for run in told["runs"]]
+    assert outcomes[::4] == ["simulated: merged 1 of 1 rounds"] * 2
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_job_goes_on_without_an_index_that_never_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    def by_index(split: Any) -> plan_module.Plan:
+        return plan_module.Plan(split, 0, 0, "", "share", "", batch=batch, index=True)
+
+    simulated = ("npu.device=simulated:1000s", "npu.index=on")
+    told = auto_job(tmp_path, monkeypatch, by_index, *simulated)
+    assert (told["npu"]["rounds_sent"], told["certified"], told["verdict"]) == (0, True, None)
+    assert told["runs"][0]["npu"]["outcome"] == "mode auto did not wait for the worker to make the core's index"
+
+    def dies(self: SimulatedPartner) -> None:
+        self.index_failure = "the worker was killed by SIGKILL"
+
+    monkeypatch.setattr(SimulatedPartner, "poll_index", dies)
+    told = auto_job(tmp_path, monkeypatch, by_index, *simulated)
+    assert (told["npu"]["rounds_sent"], told["certified"], told["verdict"]) == (0, True, None)
+    assert told["runs"][0]["npu"]["outcome"] == "the worker was killed by SIGKILL"
+
+
 # ------------------------------------------------------------------------------------------- the command
 
 
@@ -467,6 +527,17 @@ def test_plan_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)["predictions"][0]
     assert told["candidates"][-1]["inside"] == 2 * (5 * 5 + 4 * 6)
     assert told["device"] == "oracle"
+
+
+def test_the_command_knows_the_index_as_mode_auto_does(
+    capsys: pytest.CaptureFixture[str], graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.prediction.typical_search", search_of(1.0, graph))
+    command = ["plan", "--scale", "9", "--device", "300ms", "--set", "source=random:400"]
+    assert main(command) == 0
+    assert "npu.index=on" not in capsys.readouterr().out
+    assert main([*command, "--set", "npu.index=auto"]) == 0
+    assert "npu.index=on" in capsys.readouterr().out
 
 
 def test_plan_without_a_calibration_shows_a_model(capsys: pytest.CaptureFixture[str]) -> None:
@@ -578,3 +649,17 @@ def test_auto_takes_the_index_where_rounds_do_not_pay(graph: Graph, monkeypatch:
     assert plan.predicted is not None
     assert "the core's index" in plan.mode_reason
     assert plan.predicted["hybrid_s"] < 10.0
+
+
+def test_a_slow_exchange_does_not_rule_the_index_out(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known without a search concerns rounds; the index takes none."""
+    monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
+    crawling = CpuRates(threads=2, push_edges_per_s=1e4, pull_edges_per_s=1e4, level_s=1e-6, searches=())
+    slow = Surroundings(device(compute_s=1e-3, exchange_s=100.0), crawling, AROUND)
+    plan = planned(monkeypatch, graph, slow, "npu.index=auto", "npu.worker=external")
+    assert (plan.mode, plan.index) == ("share", True)
+    hopeless = Surroundings(device(compute_s=1e4, exchange_s=100.0), crawling, AROUND)
+    never = planned(monkeypatch, graph, hopeless, "npu.index=auto", "npu.worker=external")
+    assert never.mode == "off"
+    assert "no core can pay" in never.mode_reason
+    assert "the core's index" in never.mode_reason
