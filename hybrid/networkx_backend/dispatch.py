@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from hybrid.networkx_backend.conversion import convert_from_nx, convert_to_nx
+from hybrid.networkx_backend.clusters import (
+    average_clustering,
+    clustering,
+    transitivity,
+)
+from hybrid.networkx_backend.conversion import (
+    convert_from_nx,
+    convert_to_nx,
+)
+from hybrid.networkx_backend.distances import (
+    all_pairs_dijkstra_path_length,
+    all_pairs_shortest_path_length,
+    average_shortest_path_length,
+    center,
+    diameter,
+    eccentricity,
+    periphery,
+    radius,
+)
 from hybrid.networkx_backend.groups import (
     connected_components,
     is_connected,
@@ -17,12 +35,20 @@ from hybrid.networkx_backend.groups import (
 )
 from hybrid.networkx_backend.paths import (
     ancestors,
+    bellman_ford_path,
+    bellman_ford_path_length,
+    bidirectional_dijkstra,
+    bidirectional_shortest_path,
     descendants,
+    descendants_at_distance,
     dijkstra_path,
     dijkstra_path_length,
     has_path,
     shortest_path,
     shortest_path_length,
+    single_source_bellman_ford,
+    single_source_bellman_ford_path,
+    single_source_bellman_ford_path_length,
     single_source_dijkstra,
     single_source_dijkstra_path,
     single_source_dijkstra_path_length,
@@ -30,24 +56,34 @@ from hybrid.networkx_backend.paths import (
     single_source_shortest_path_length,
     single_target_shortest_path_length,
 )
-from hybrid.networkx_backend.rules import can_run, should_run
+from hybrid.networkx_backend.ranks import (
+    pagerank,
+)
+from hybrid.networkx_backend.rules import (
+    can_run,
+    should_run,
+)
 from hybrid.networkx_backend.scores import (
-    average_clustering,
     betweenness_centrality,
     closeness_centrality,
-    clustering,
     core_number,
     harmonic_centrality,
-    pagerank,
-    transitivity,
     triangles,
 )
 
 __all__ = [
+    "all_pairs_dijkstra_path_length",
+    "all_pairs_shortest_path_length",
     "ancestors",
     "average_clustering",
+    "average_shortest_path_length",
+    "bellman_ford_path",
+    "bellman_ford_path_length",
     "betweenness_centrality",
+    "bidirectional_dijkstra",
+    "bidirectional_shortest_path",
     "can_run",
+    "center",
     "closeness_centrality",
     "clustering",
     "connected_components",
@@ -55,8 +91,11 @@ __all__ = [
     "convert_to_nx",
     "core_number",
     "descendants",
+    "descendants_at_distance",
+    "diameter",
     "dijkstra_path",
     "dijkstra_path_length",
+    "eccentricity",
     "harmonic_centrality",
     "has_path",
     "is_connected",
@@ -67,9 +106,14 @@ __all__ = [
     "number_strongly_connected_components",
     "number_weakly_connected_components",
     "pagerank",
+    "periphery",
+    "radius",
     "shortest_path",
     "shortest_path_length",
     "should_run",
+    "single_source_bellman_ford",
+    "single_source_bellman_ford_path",
+    "single_source_bellman_ford_path_length",
     "single_source_dijkstra",
     "single_source_dijkstra_path",
     "single_source_dijkstra_path_length",

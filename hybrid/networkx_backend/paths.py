@@ -149,6 +149,46 @@ def dijkstra_path(G: Graph, source: Any, target: Any, weight: str | None = "weig
     return list(single_source_dijkstra(G, source, target, weight=weight)[1])
 
 
+def bidirectional_dijkstra(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> tuple[Any, list[Any]]:
+    require_node(G, source, f"Source {source} is not in G")
+    require_node(G, target, f"Target {target} is not in G")
+    if source == target:
+        return 0, [source]
+    reached = weighted(G, source)
+    return _at(reached.lengths, source, target), reached.found.path(target)
+
+
+def bidirectional_shortest_path(G: Graph, source: Any, target: Any) -> list[Any]:
+    return _path(_between(G, source, target, None), source, target)
+
+
+def single_source_bellman_ford_path_length(G: Graph, source: Any, weight: str | None = "weight") -> Lengths:
+    return weighted(G, source).lengths
+
+
+def single_source_bellman_ford_path(G: Graph, source: Any, weight: str | None = "weight") -> Paths:
+    return weighted(G, source).paths
+
+
+def single_source_bellman_ford(
+    G: Graph, source: Any, target: Any = None, weight: str | None = "weight"
+) -> tuple[Any, Any]:
+    return single_source_dijkstra(G, source, target, weight=weight)
+
+
+def bellman_ford_path(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> list[Any]:
+    return list(single_source_dijkstra(G, source, target, weight=weight)[1])
+
+
+def bellman_ford_path_length(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> Any:
+    return _at(weighted(G, source).lengths, source, target)
+
+
+def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:
+    _require_for_sets(G, source)
+    return {node for node, length in hops(G, source, distance).lengths.items() if length == distance}
+
+
 def backwards(graph: Graph) -> Graph:
     """The same graph with its arcs turned round."""
     if not graph.directed:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from hybrid.api.graph import Graph
-from hybrid.networkx_backend.info import CONVERTED_ONLY, FUNCTIONS
+from hybrid.networkx_backend.info import CONVERTED_ONLY, DENSE, FUNCTIONS, UNWEIGHTED
 
 Arguments = dict[str, Any]
 Verdict = bool | str
@@ -33,14 +33,27 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
     """True, or why NetworkX will be quicker."""
+    least, _ = FUNCTIONS[name]
     graph = args[0] if args else kwargs.get("G")
     if isinstance(graph, Graph) or "tandem" in (getattr(graph, "__networkx_cache__", None) or {}).get("backends", {}):
         return True
-    least, _ = FUNCTIONS[name]
     if least >= CONVERTED_ONLY:
         return "one pair of vertices is quicker found without converting the graph"
-    edges = int(graph.number_of_edges()) if graph is not None else 0
-    return True if edges >= least else f"the graph has {edges} edges, and converting it pays from {least} on"
+    edges, nodes = _size(graph)
+    if edges < least:
+        return f"the graph has {edges} edges, and converting it pays from {least} on"
+    if least == UNWEIGHTED and edges > DENSE * nodes:
+        return "the graph is dense, and NetworkX stops when it has seen every node, which is soon"
+    return True
+
+
+def _size(graph: Any) -> tuple[int, int]:
+    """Edges (arcs of a directed graph; parallel ones once) and nodes, without looking at either."""
+    rows = getattr(graph, "_adj", None)
+    if rows is None:
+        return 0, 0
+    arcs = sum(map(len, rows.values()))
+    return arcs if graph.is_directed() else arcs // 2, len(rows)
 
 
 @cache
@@ -94,7 +107,9 @@ _REFUSALS: dict[str, tuple[Callable[[Arguments], str], ...]] = {
     **dict.fromkeys(
         (
             "single_source_dijkstra", "single_source_dijkstra_path", "single_source_dijkstra_path_length",
-            "dijkstra_path", "dijkstra_path_length",
+            "dijkstra_path", "dijkstra_path_length", "bidirectional_dijkstra", "all_pairs_dijkstra_path_length",
+            "single_source_bellman_ford", "single_source_bellman_ford_path", "single_source_bellman_ford_path_length",
+            "bellman_ford_path", "bellman_ford_path_length",
         ),
         (_computed_weight,),
     ),
@@ -109,10 +124,13 @@ _REFUSALS: dict[str, tuple[Callable[[Arguments], str], ...]] = {
         ),
         (_undirected,),
     ),
-    "pagerank": (_multigraph, _given("personalization"), _given("nstart"), _given("dangling")),
+    **dict.fromkeys(("diameter", "radius", "center", "periphery"), (_given("e"), _given("weight"))),
+    "eccentricity": (_given("sp"), _given("weight")),
+    "average_shortest_path_length": (_given("weight"), _given("method")),
+    "pagerank": (_multigraph,),
     "triangles": (_directed, _multigraph),
-    "clustering": (_directed, _multigraph, _given("weight")),
-    "average_clustering": (_directed, _multigraph, _given("weight")),
+    "clustering": (_multigraph,),
+    "average_clustering": (_multigraph,),
     "transitivity": (_directed, _multigraph),
     "core_number": (_directed, _multigraph),
     "betweenness_centrality": (

@@ -16,16 +16,28 @@ import pytest
 networkx = pytest.importorskip("networkx")
 
 import hybrid  # noqa: E402
+from cpu_engine.algorithms.check_clustering_weighted import check_clustering_weighted  # noqa: E402
+from cpu_engine.algorithms.check_pagerank_weighted import check_pagerank_weighted  # noqa: E402
+from cpu_engine.algorithms.clustering_weighted import clustering_weighted  # noqa: E402
+from cpu_engine.algorithms.pagerank_weighted import pagerank_weighted  # noqa: E402
 from hybrid.networkx_backend import dispatch, info  # noqa: E402
 from hybrid.networkx_backend.conversion import convert_from_nx, convert_to_nx  # noqa: E402
 
-OF_NETWORKX = [
-    "networkx.algorithms.shortest_paths",
-    "networkx.algorithms.components",
-    "networkx.algorithms.link_analysis",
-    *(f"networkx.algorithms.centrality.tests.test_{n}_centrality" for n in ("betweenness", "closeness", "harmonic")),
-    *(f"networkx.algorithms.tests.test_{n}" for n in ("cluster", "core", "dag")),
-]
+OF_NETWORKX = {
+    "paths": ["networkx.algorithms.shortest_paths", "networkx.algorithms.traversal.tests.test_bfs"],
+    "scores": [
+        "networkx.algorithms.link_analysis",
+        *(
+            f"networkx.algorithms.centrality.tests.test_{n}_centrality"
+            for n in ("betweenness", "closeness", "harmonic")
+        ),
+        *(f"networkx.algorithms.tests.test_{n}" for n in ("cluster", "core")),
+    ],
+    "groups": [
+        "networkx.algorithms.components",
+        *(f"networkx.algorithms.tests.test_{n}" for n in ("dag", "distance_measures")),
+    ],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -54,9 +66,11 @@ def test_networkx_finds_it() -> None:
     assert "tandem" in networkx.pagerank.__doc__
 
 
-def test_networkx_tests_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("about", OF_NETWORKX)
+def test_networkx_tests_pass(tmp_path: Path, about: str) -> None:
     env = {**os.environ, "NETWORKX_TEST_BACKEND": "tandem", "NETWORKX_FALLBACK_TO_NX": "True"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", *OF_NETWORKX]
+    fewer = ["-k", "not use_bounds_on_off_consistency"]  # 500 tests of the same, for which there is no time
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *fewer, "--pyargs", *OF_NETWORKX[about]]
     ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110)
     assert ended.returncode == 0, ended.stdout[-3000:]
     assert " passed" in ended.stdout
@@ -73,6 +87,64 @@ def test_scores_are_those_of_networkx(name: str, directed: bool) -> None:
         assert directed
         return
     assert function(graph, backend="tandem") == pytest.approx(function(graph, backend="networkx"), abs=1e-9)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weight", [None, "length"])
+def test_ranks_and_clustering_take_weights_and_direction(directed: bool, weight: str | None) -> None:
+    graph = sample(directed)
+    graph.add_edge(3, 3, length=2)
+    some = {3: 1, 7: 2.5, "alone": 0.5}
+    for options in ({}, {"personalization": some}, {"dangling": some}, {"nstart": some}, {"alpha": 0.5}):
+        asked = {"weight": weight, "tol": 1e-10, "max_iter": 500, **options}
+        ours, theirs = (networkx.pagerank(graph, backend=b, **asked) for b in ("tandem", "networkx"))
+        assert ours == pytest.approx(theirs, abs=1e-9)
+    for nodes in (None, 3, [3, 4, "nobody"]):
+        ours, theirs = (networkx.clustering(graph, nodes, weight, backend=b) for b in ("tandem", "networkx"))
+        assert ours == pytest.approx(theirs, abs=1e-12)
+    ours, theirs = (networkx.average_clustering(graph, weight=weight, backend=b) for b in ("tandem", "networkx"))
+    assert ours == pytest.approx(theirs)
+
+
+def test_their_checks_find_what_is_wrong() -> None:
+    rows = convert_from_nx(sample(True), edge_attrs={"length": 1}).rows
+    even = np.full(rows.user_ids.size, 1 / rows.user_ids.size)
+    found = pagerank_weighted(rows, even, even, even, tolerance=1e-9)
+    asked = {"damping": 0.85, "tolerance": 1e-9}
+    assert check_pagerank_weighted(rows, found.rank, even, even, **asked).holds
+    for wrong in (even, 2 * found.rank, -found.rank, np.roll(found.rank, 1)):
+        checked = check_pagerank_weighted(rows, wrong, even, even, **asked)
+        assert not checked.holds
+        assert "ranks" in checked.explain(rows)
+    score = clustering_weighted(rows).coefficient
+    assert check_clustering_weighted(rows, score).holds
+    checked = check_clustering_weighted(rows, score + 0.01)
+    assert not checked.holds
+    assert "for one" in checked.explain(rows)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_distances_of_all_are_those_of_networkx(directed: bool) -> None:
+    graph = networkx.gnp_random_graph(90, 0.12, seed=5, directed=directed)
+    for name in ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length"):
+        function = getattr(networkx, name)
+        assert function(graph, backend="tandem") == function(graph, backend="networkx"), name
+    assert networkx.eccentricity(graph, 3, backend="tandem") == networkx.eccentricity(graph, 3, backend="networkx")
+    graph.add_node("alone")
+    weight = np.random.default_rng(1).integers(1, 9, graph.number_of_edges()).tolist()
+    networkx.set_edge_attributes(graph, dict(zip(graph.edges, weight, strict=True)), "weight")
+    for name, options in (
+        ("all_pairs_shortest_path_length", {}), ("all_pairs_shortest_path_length", {"cutoff": 2}),
+        ("all_pairs_dijkstra_path_length", {"cutoff": 7}),
+    ):  # fmt: skip
+        ours, theirs = (dict(getattr(networkx, name)(graph, backend=b, **options)) for b in ("tandem", "networkx"))
+        assert ours == theirs
+    for name in ("eccentricity", "average_shortest_path_length"):
+        with pytest.raises(networkx.NetworkXError, match="connected"):
+            getattr(networkx, name)(graph, backend="tandem")
+    assert networkx.descendants_at_distance(graph, 0, 2, backend="tandem") == networkx.descendants_at_distance(
+        graph, 0, 2, backend="networkx"
+    )
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -121,7 +193,7 @@ def test_strong_components_come_sinks_first() -> None:
 def test_reasons() -> None:
     graph, directed = networkx.path_graph(3), networkx.DiGraph([(0, 1)])
     refused = [
-        ("pagerank", {"personalization": {0: 1}}, "personalization is given"),
+        ("eccentricity", {"weight": "w"}, "weight is given"),
         ("betweenness_centrality", {"k": 2}, "k is given"),
         ("single_source_dijkstra_path_length", {"source": 0, "weight": max}, "no attribute's name"),
         ("shortest_path", {}, "no source is given"),
@@ -132,17 +204,17 @@ def test_reasons() -> None:
         assert reason in str(dispatch.can_run(name, (graph,), asked))
     assert "directed" in str(dispatch.can_run("core_number", (directed,), {}))
     assert dispatch.can_run("core_number", (graph,), {}) is True
-    unequal, negative, text = (networkx.Graph([(0, 1, {"weight": w}), (1, 2)]) for w in (2, -2, "far"))
+    negative, text = (networkx.Graph([(0, 1, {"weight": w}), (1, 2)]) for w in (-2, "far"))
     weight = {"weight": 1}
-    with pytest.raises(NotImplementedError, match="weights, and these differ"):
-        dispatch.pagerank(convert_from_nx(unequal, edge_attrs=weight))
+    with pytest.raises(NotImplementedError, match="0 or more"):
+        dispatch.pagerank(convert_from_nx(negative, edge_attrs=weight))
     with pytest.raises(NotImplementedError, match="0 or more"):
         dispatch.dijkstra_path(convert_from_nx(negative, edge_attrs=weight), 0, 1)
     with pytest.raises(NotImplementedError, match="cannot take this graph"):
         convert_from_nx(text, edge_attrs=weight)
     with networkx.config.backend_priority(algos=["tandem"]):  # then NetworkX does it
         assert networkx.dijkstra_path_length(negative, 0, 0) == 0
-        assert networkx.pagerank(unequal) == networkx.pagerank(unequal, backend="networkx")
+        assert networkx.pagerank(negative) == networkx.pagerank(negative, backend="networkx")
     with pytest.raises(networkx.PowerIterationFailedConvergence):
         networkx.pagerank(networkx.star_graph(5), max_iter=1, backend="tandem")
 
