@@ -180,7 +180,7 @@ class SsspEngine:
             rows.in_cuts, rows.into, active.dist, self._root, active.unreached, none, np.zeros(1, np.int64),
             self._distance, self._parent, orphans,
         )  # fmt: skip
-        if orphans.any():
+        if orphans.sum() > 0:
             queue = np.empty(active.dist.size, np.int32)
             adopt_orphans_step(rows.into, rows.out, active.dist, active.unreached, self._parent, queue)
         return self._distance, self._parent

@@ -228,34 +228,39 @@ def walk_piece_step(root, offsets, targets, weight, junction, seen, reach, origi
 
 
 @njit(cache=True)
-def settle_junctions(first, last, members, rows, hops, dist, unreached, distance, parent):
+def settle_junctions(
+    first, last, members, offsets, words, weights, bits, hops, dist, unreached, distance, parent
+):  # fmt: skip
     """Distances and parents of junctions; a parent is the first vertex on a tight way back."""
-    offsets, words, weights, bits = rows
-    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-    for k in range(first, last):
-        own, v, towards = dist[k], members[k], np.int32(-1)
+    mask, one = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(1)
+    e = np.uint64(offsets[first])
+    for number in range(first, last):
+        k = np.uint64(number)
+        own, v, towards = dist[k], np.uint64(members[k]), np.int32(-1)
         distance[v] = -1 if own == unreached else own
-        for e in range(offsets[k], offsets[k + 1]):
+        stop = np.uint64(offsets[k + one])
+        while e < stop:
             word = words[e]
             near = dist[np.uint64(word) & mask]
             tight = (near < own) & (near + weight_of(word, weights, e, bits) == own)
             towards = hops[e] if tight else towards
+            e += one
         parent[v] = towards
 
 
 @njit(cache=True)
 def settle_others(first, last, others, place, dist, unreached, distance, parent):
     """Distances and parents of those left out, by way of the better anchor."""
-    for i in range(first, last):
-        v = others[i]
-        one, other = np.int64(dist[place[i, ANCHOR]]), np.int64(dist[place[i, ANCHOR + 1]])
+    for i in range(np.uint64(first), np.uint64(last)):
+        v = np.uint64(others[i])
+        one, other = np.int64(dist[np.uint64(place[i, ANCHOR])]), np.int64(dist[np.uint64(place[i, ANCHOR + 1])])
         if one == unreached:  # then so is the other
             distance[v], parent[v] = -1, -1
-            continue
-        one += place[i, WAY]
-        other += place[i, WAY + 1]
-        distance[v] = min(one, other)
-        parent[v] = place[i, TOWARDS + 1] if other < one else place[i, TOWARDS]
+        else:
+            one += place[i, WAY]
+            other += place[i, WAY + 1]
+            distance[v] = min(one, other)
+            parent[v] = place[i, TOWARDS + 1] if other < one else place[i, TOWARDS]
 
 
 @njit(cache=True, parallel=True)
@@ -267,10 +272,12 @@ def settle_everybody_step(rows, hops, members, others, place, dist, unreached, l
     Races      a vertex is one lane's.
     Work       the skeleton's edges, and two looks at distances for each vertex left out.
     """
+    offsets, words, weights, bits = rows
     for lane in prange(lanes):
         k, i = members.size, others.size
         settle_junctions(
-            k * lane // lanes, k * (lane + 1) // lanes, members, rows, hops, dist, unreached, distance, parent
+            k * lane // lanes, k * (lane + 1) // lanes, members, offsets, words, weights, bits, hops, dist, unreached,
+            distance, parent,
         )  # fmt: skip
         settle_others(
             i * lane // lanes, i * (lane + 1) // lanes, others, place, dist, unreached, distance, parent

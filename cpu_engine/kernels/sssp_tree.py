@@ -11,15 +11,16 @@ import numpy as np
 from numba import njit, prange
 
 from cpu_engine.kernels.atomics import atomic_add
-from cpu_engine.kernels.sssp_pull import ENDS_AHEAD, ROWS_AHEAD, ask_for_end, ask_for_row
+from cpu_engine.kernels.lines import ask_for_line
+from cpu_engine.kernels.sssp_pull import ENDS_AHEAD, ROWS_AHEAD
 from cpu_engine.kernels.sssp_values import weight_of
 
 FEW = 8  # edges in a short row
 
 
 @njit(cache=True)
-def tight_source(v, offsets, words, weights, bits, dist, parent, nearer):
-    """An in-neighbour over a tight edge, nearer than v, or if not ``nearer`` as near and with a parent; -1: none."""
+def tied_source(v, offsets, words, weights, bits, dist, parent):
+    """An in-neighbour over a tight edge that is as near as v and has a parent; -1: none."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     own = dist[v]
     for e in range(offsets[v], offsets[v + 1]):
@@ -28,48 +29,55 @@ def tight_source(v, offsets, words, weights, bits, dist, parent, nearer):
         if weight > own:
             break
         u = np.uint64(word) & mask
-        if dist[u] <= own and dist[u] + weight == own:
-            if nearer and dist[u] < own:
-                return np.int64(u)
-            if not nearer and dist[u] == own and parent[u] >= 0:
-                return np.int64(u)
+        if dist[u] == own and dist[u] + weight == own and parent[u] >= 0:
+            return np.int64(u)
     return -1
 
 
 @njit(cache=True)
-def tight_of_few(v, offsets, words, weights, bits, dist):
-    """tight_source, nearer ones, without a branch: where rows are short, a wrong guess costs more than the rest."""
+def parents_of_stretch(first, last, offsets, words, weights, bits, dist, unreached, none, distance, parent):
+    """One stretch of find_tight_parents_step; return how many reached ones got no parent.
+
+    A row is looked at where it is, not by a call: what a call costs is more than the rest of a short row.
+    """
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-    own, source = dist[v], np.int64(-1)
-    for e in range(offsets[v], offsets[v + 1]):
-        word = words[e]
-        u = np.uint64(word) & mask
-        tight = (dist[u] < own) & (dist[u] + weight_of(word, weights, e, bits) == own)
-        source = np.int64(u) if tight else source
-    return source
-
-
-@njit(cache=True)
-def parents_of_stretch(
-    first, last, offsets, words, weights, bits, dist, root, unreached, none, distance, parent
-):  # fmt: skip
-    """One stretch of find_tight_parents_step; return how many got none."""
+    one, rows_ahead, ends_ahead = np.uint64(1), np.uint64(ROWS_AHEAD), np.uint64(ENDS_AHEAD)
+    end, last_word = np.uint64(last), np.uint64(words.size - 1)
     orphans = 0
-    for v in range(first, last):
-        if v + ROWS_AHEAD < last:
-            ask_for_row(v + ROWS_AHEAD, offsets, words)
-            ask_for_end(v + ENDS_AHEAD, offsets, words, bits, dist)
-        own, source = dist[v], -1
-        distance[v] = none if own == unreached else own
-        if v == root:
-            source = v
-        elif own != unreached:
-            if offsets[v + 1] - offsets[v] <= FEW:
-                source = tight_of_few(v, offsets, words, weights, bits, dist)
+    e = np.uint64(offsets[first])
+    for number in range(first, last):
+        v = np.uint64(number)
+        own, stop, source = dist[v], np.uint64(offsets[v + one]), np.int64(-1)
+        if v + rows_ahead < end:
+            ask_for_line(words, min(np.uint64(offsets[v + rows_ahead]), last_word))
+            ask_for_line(dist, np.uint64(words[min(np.uint64(offsets[v + ends_ahead]), last_word)]) & mask)
+        if own == unreached:
+            distance[v] = none
+        else:
+            distance[v] = own
+            if stop - e <= np.uint64(FEW):  # without a branch: a wrong guess costs more than all of a short row
+                while e < stop:
+                    word = words[e]
+                    u = np.uint64(word) & mask
+                    near = dist[u]
+                    tight = (near < own) & (near + weight_of(word, weights, e, bits) == own)
+                    source = np.int64(u) if tight else source
+                    e += one
             else:
-                source = tight_source(v, offsets, words, weights, bits, dist, parent, True)
-            orphans += source < 0
+                while e < stop:
+                    word = words[e]
+                    weight = weight_of(word, weights, e, bits)
+                    if weight > own:
+                        break
+                    u = np.uint64(word) & mask
+                    near = dist[u]
+                    if near < own and near + weight == own:
+                        source = np.int64(u)
+                        break
+                    e += one
+            orphans += 1 if source < 0 else 0
         parent[v] = source
+        e = stop
     return orphans
 
 
@@ -77,9 +85,9 @@ def parents_of_stretch(
 def find_tight_parents_step(cuts, rows, dist, root, unreached, none, ticket, distance, parent, counts):
     """distance[v] = dist[v], or ``none`` where that is ``unreached``; parent[v] = a tight source nearer than v, or -1.
 
-    Invariant  dist is final; the root is its own parent. counts[lane] is how many reached vertices got none.
+    Invariant  dist is final; the root is its own parent. The sum of counts is how many reached vertices got none.
     Races      a vertex is one lane's.
-    Work       in-edges up to the first fit.
+    Work       in-edges up to the first fit, short rows whole.
     """
     offsets, words, weights, bits = rows
     for lane in prange(counts.size):
@@ -87,11 +95,13 @@ def find_tight_parents_step(cuts, rows, dist, root, unreached, none, ticket, dis
         stretch = atomic_add(ticket, 0, 1)
         while stretch < cuts.size - 1:
             orphans += parents_of_stretch(
-                cuts[stretch], cuts[stretch + 1], offsets, words, weights, bits, dist, root, unreached, none,
+                cuts[stretch], cuts[stretch + 1], offsets, words, weights, bits, dist, unreached, none,
                 distance, parent,
             )  # fmt: skip
             stretch = atomic_add(ticket, 0, 1)
         counts[lane] = orphans
+    parent[root] = root  # nobody is nearer: it was counted
+    counts[0] -= 1
 
 
 @njit(cache=True)
@@ -108,7 +118,7 @@ def adopt_orphans_step(in_rows, out_rows, dist, unreached, parent, queue):
     tail = 0
     for v in range(dist.size):
         if parent[v] < 0 and dist[v] != unreached:
-            parent[v] = tight_source(v, in_offsets, in_words, in_weights, bits, dist, parent, False)
+            parent[v] = tied_source(v, in_offsets, in_words, in_weights, bits, dist, parent)
             if parent[v] >= 0:
                 queue[tail] = v
                 tail += 1
