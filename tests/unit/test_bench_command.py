@@ -42,7 +42,7 @@ def measured(*words: str) -> tuple[Report, argparse.Namespace]:
 def test_loops() -> None:
     report, _ = measured("loops", *SMALL, *QUICK)
     ways = [row["way"] for row in report.data["edges"]]
-    assert ways.count("tuned sssp") == 2
+    assert ways.count("tuned delta-stepping") == 2
     assert all(row["edges"] > 0 for row in report.data["edges"])
     assert {row["program"] for row in report.data["times"]} == {"BFS, push and pull", "components"}
 
