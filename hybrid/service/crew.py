@@ -71,6 +71,7 @@ class Crew:
         self._given: set[int] = set()  # orders that the present crew has
         self._stopping: dict[int, float] = {}  # of these, which shall stop, and until when
         self._clogged = self._deaf = False
+        self._unheard = False  # a rank does not do what it is told
         self._wake_read, self._wake_write = -1, -1  # a pipe to the keeper
         self._bell_read, self._bell_write = -1, -1  # and one to whoever waits for frames
 
@@ -217,7 +218,7 @@ class Crew:
                 self._outbox.get_nowait()
         self._given.clear()
         self._stopping.clear()
-        self._clogged = self._deaf = False
+        self._clogged = self._deaf = self._unheard = False
 
     def _launch(self, path: str) -> Launch:
         config = self._config
@@ -268,7 +269,7 @@ class Crew:
                 with contextlib.suppress(OSError):
                     crew.ranks[0].connection.sendall(frame_bytes(Frame("end")))
                 crew.wait(_END_S)
-            problem = crew.end("" if why == _LAUNCHER_ENDED else why)
+            problem = crew.end("" if why == _LAUNCHER_ENDED else why, by_force=self._unheard)
             if hearing is not None:
                 hearing.join()
         return problem
@@ -294,11 +295,10 @@ class Crew:
         if not self._send_waiting(crew.ranks[0].connection):
             return "rank 0 does not listen"
         still = crew.stands_still(self._hang_s, excused=self._clogged)
+        self._unheard = still is not None or any(now > limit for limit in list(self._stopping.values()))
         if still is not None:
             return f"rank {still.rank} stood still for {self._hang_s:g} s"
-        if any(now > limit for limit in list(self._stopping.values())):
-            return "a job that was to stop did not"
-        return ""
+        return "a job that was to stop did not" if self._unheard else ""
 
     def _send_waiting(self, connection: socket.socket) -> bool:
         while True:

@@ -167,8 +167,14 @@ class CrewProcess:
             self._process.wait(max(0.01, until - time.monotonic()))
         return self.over
 
-    def end(self, fallback: str) -> EnvironmentProblem:
-        """Make sure that nothing is left of it; why it ended, or ``fallback`` if nobody says."""
+    def end(self, fallback: str, *, by_force: bool) -> EnvironmentProblem:
+        """Make sure that nothing is left of it; why it ended, or ``fallback`` if nobody says.
+
+        ``by_force``: ``fallback`` is the reason, and ranks that would not listen to the launcher are killed first.
+        """
+        if by_force:
+            for handle in self.ranks.values():
+                handle.kill()
         self.wait(_LAST_WORDS_S)
         for line in self._output.finish():
             self._show(line)
@@ -177,6 +183,8 @@ class CrewProcess:
         self._bury()
         code = self._process.returncode
         _, error = self._output.verdict(code)
+        if by_force:
+            return EnvironmentProblem(fallback, fix="see the service's log")
         if self._told:
             reason, _, fix = self._told.partition(". Fix: ")
             return EnvironmentProblem(reason, fix=fix or "see the service's log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -189,20 +190,27 @@ def test_ranks_that_cannot_be_started_are_told_at_once(tmp_path: Path, sets: lis
 
 
 def test_a_rank_that_stands_still_is_noticed() -> None:
-    """Without HTTP; the order it was at is given up, and the next crew answers."""
+    """Without HTTP. An order that cannot be stopped ends the crew, one that nobody works on is given up."""
     config = load_config(None, options={"ranks": 2, "npu.mode": "off", "graph.generator.scale": 8})
     store = str(open_graph(config.graph, Trace()).store)
     order = {
-        "graph": "g", "store": store, "keep": [store], "algorithm": "wcc", "options": {"npu.mode": "off"},
-        "roots": [[-1, -1]],
+        "graph": "g", "store": store, "keep": [store], "algorithm": "bfs", "options": {"npu.mode": "off"},
+        "roots": [[0, 0]] * 1000,
     }  # fmt: skip
-    crew = Crew(config, hang_s=1.0)
+    crew = Crew(config, hang_s=2.0, stop_s=0.2)
     try:
         crew.open()
+        frames = crew.carry_out(order)
+        next(frames)
+        ranks_of(os.getpid())[1].suspend()
+        frames.close()
+        eventually(lambda: crew.state.restarts == 1 and crew.state.state == "up")
+        assert "did not" in crew.state.reason
         ranks_of(os.getpid())[1].suspend()
         with pytest.raises(CrewLost, match="rank 1 stood still"):
             next(crew.carry_out(order))
-        assert next(crew.carry_out(order)).arrays["component"].size
-        assert crew.state.restarts == 1
+        with contextlib.closing(crew.carry_out(order)) as frames:
+            assert next(frames).arrays["level"].size
+        assert crew.state.restarts == 2
     finally:
         crew.close()
