@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from hybrid.api.graph import Graph
-from hybrid.networkx_backend.info import CONVERTED_ONLY, DENSE, FUNCTIONS, UNWEIGHTED
+from hybrid.networkx_backend.info import CONVERTED_ONLY, DENSE, FUNCTIONS, SEARCH, UNWEIGHTED
 
 Arguments = dict[str, Any]
 Verdict = bool | str
@@ -42,7 +42,7 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
     edges, nodes = _size(graph)
     if edges < least:
         return f"the graph has {edges} edges, and converting it pays from {least} on"
-    if least == UNWEIGHTED and edges > DENSE * nodes:
+    if least in (SEARCH, UNWEIGHTED) and edges > DENSE * nodes:
         return "the graph is dense, and NetworkX stops when it has seen every node, which is soon"
     return True
 

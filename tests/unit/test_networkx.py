@@ -226,6 +226,8 @@ def test_when_it_is_used_by_itself() -> None:
     assert "pays from 1000000 on" in str(dispatch.should_run("is_connected", (large,), {}))
     assert dispatch.should_run(name, (large, 0), {}) is True
     assert "one pair" in str(dispatch.should_run("has_path", (large, 0, 1), {}))
+    dense = networkx.complete_graph(460)
+    assert "dense" in str(dispatch.should_run("single_source_shortest_path_length", (dense, 0), {}))
     with networkx.config.backend_priority(algos=["tandem"]):
         assert networkx.single_source_dijkstra_path_length(large, 0)[24_999] == 24_999
     kept = large.__networkx_cache__["backends"]["tandem"]

@@ -131,3 +131,20 @@ def test_small_graphs_are_read_by_python() -> None:
     assert named_rows(rows) == [[node, *neighbours] for node, neighbours in graph._adj.items()]
     source, _ = rows.half()
     assert source.size == graph.number_of_edges()
+
+
+@compiled
+def test_the_benchmark_measures_every_way_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("scipy")
+    import argparse
+
+    from benchmarks import networkx_backend
+    from benchmarks.options import add_benchmarks
+
+    monkeypatch.setattr(networkx_backend, "_compile", lambda *_: None)
+    parser = argparse.ArgumentParser()
+    add_benchmarks(parser)
+    options = parser.parse_args(["networkx", "--nodes", "40", "--edges", "90", "--rounds", "1"])
+    report = networkx_backend.execute(options)
+    assert {row["way"] for row in report.data["ways"]} == set(networkx_backend.ways(networkx))
+    assert "Tandem, again" in report.lines[1]
