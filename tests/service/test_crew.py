@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import struct
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +17,9 @@ import pytest
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.requests import AllReduce, Driver
 from hybrid.errors import NotCertified
+from hybrid.service import crew_folders
 from hybrid.service.crew import CrewLost
+from hybrid.service.crew_folders import PREFIX, CrewFolders
 from hybrid.service.crew_place import found_in
 from hybrid.service.crew_state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, CrewState
 from hybrid.service.crew_wire import Frame, WireError, frame_bytes, read_frame
@@ -182,3 +187,36 @@ def test_a_job_that_was_cancelled_meanwhile_is_not_tried_again() -> None:
     job = Job("g", "bfs", {}, 1, stop_reason="cancelled")
     runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
     assert (front, [state for state, _ in book.concluded]) == ([], ["cancelled"])
+
+
+# ---------------------------------------------------------------------------------------------- folders
+
+
+def test_the_folders_of_a_killed_service_are_removed_and_those_of_a_living_one_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary, memory = tmp_path / "tmp", tmp_path / "shm"
+    for place in (temporary, memory):
+        place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(crew_folders, "SHARED_MEMORY", memory)
+    alive = CrewFolders()
+    own = alive.environment()
+    (Path(own["OMPI_MCA_btl_sm_backing_directory"]) / "segment").touch()
+    for name in ("killed", "cut-short", "being-made"):
+        for place in (temporary, memory):
+            (place / f"{PREFIX}{name}" / "mpi").mkdir(parents=True)
+    for place in (temporary, memory):
+        (place / f"{PREFIX}killed" / "lock").touch()
+        os.utime(place / f"{PREFIX}cut-short", (0, 0))
+    (temporary / "other").mkdir()
+    later = CrewFolders()
+    names = {alive.path.name, later.path.name, f"{PREFIX}being-made"}
+    assert {one.name for one in memory.iterdir()} == names
+    assert {one.name for one in temporary.iterdir()} == names | {"other"}
+    assert (memory / alive.path.name / "segment").exists()
+    alive.environment()
+    assert not (memory / alive.path.name / "segment").exists()
+    for one in (alive, later):
+        one.remove()
+    assert {one.name for one in memory.iterdir()} == {f"{PREFIX}being-made"}
