@@ -13,6 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from hybrid import __version__
 from hybrid.service import forms, searches
@@ -197,6 +198,8 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
                 async for piece in request.stream():
                     file.write(piece)
             entry = service.add_upload(id, draft, {"upload": True, "directed": directed})
+        except ClientDisconnect:  # nobody hears it; the log has a line instead of a traceback
+            raise Problem(400, "the upload ended too early", "send all of the file") from None
         finally:
             draft.unlink(missing_ok=True)
         response.headers["Location"] = f"/v1/graphs/{entry.id}"
@@ -206,7 +209,7 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
              responses=told(404))  # fmt: skip
     async def get_graph(graph: str, wait_s: Wait = 0) -> Any:
         entry = service.catalogue.get(graph)
-        await _until(lambda: entry.state in ("ready", "failed"), wait_s)
+        await _until(lambda: entry.state in ("ready", "failed") or service.bus.closed, wait_s)
         return {**entry.tell(), "facts": entry.facts, "core": entry.core}
 
     @app.delete("/v1/graphs/{graph}", status_code=204, tags=["graphs"], summary="Unload a graph",
@@ -238,7 +241,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
              responses=told(404))  # fmt: skip
     async def get_job(job_id: str, wait_s: Wait = 0) -> Any:
         job = book.get(job_id)
-        await _until(lambda: job.state in OVER, wait_s)
+        await _until(lambda: job.state in OVER or service.bus.closed, wait_s)
         return job.tell()
 
     @app.post("/v1/jobs/{job_id}/cancel", status_code=202, response_model=JobAnswer, tags=["jobs"],

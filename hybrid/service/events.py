@@ -44,7 +44,7 @@ class EventBus:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._fresh: deque[tuple[str, dict[str, Any]]] = deque()
         self._lock = threading.RLock()  # the computing thread may be interrupted while it publishes
-        self._scheduled = self._closed = False
+        self._scheduled = self.closed = False
         self.listeners: list[Listener] = []
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -65,8 +65,8 @@ class EventBus:
             self._scheduled = False
 
     def close(self) -> None:
-        """End every stream; on the loop."""
-        self._closed = True
+        """End every stream, and who waits for something; on the loop."""
+        self.closed = True
         for listener in self.listeners:
             listener.news.set()
 
@@ -86,13 +86,15 @@ class EventBus:
         try:
             for kind, data in first:
                 yield as_sse(kind, data)
-            while not self._closed:
-                while listener.waiting:
-                    yield as_sse(*listener.waiting.popleft())
+            while not self.closed:
+                listener.news.clear()  # first: what comes while something is sent is news
+                while listener.waiting:  # at once: a reader that has left is noticed between two pieces
+                    pieces = [as_sse(*event) for event in listener.waiting]
+                    listener.waiting.clear()
+                    yield b"".join(pieces)
                 if listener.lost:
                     yield as_sse("gap", {"lost": listener.lost})
                     listener.lost = 0
-                listener.news.clear()
                 try:
                     await asyncio.wait_for(listener.news.wait(), _BEAT_S)
                 except asyncio.TimeoutError:

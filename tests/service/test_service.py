@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import signal
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import hybrid
 from hybrid.client import Client, ServiceError
+from tests.conftest import eventually
 from tests.service.conftest import GRAPH, Running, running
 
 
@@ -250,6 +253,34 @@ def test_what_was_accepted_survives_a_restart(tmp_path: Path, number: signal.Sig
         assert second.client.wait(cut)["summary"]["certified"]
         assert second.client.wait(waiting)["summary"]["certified"]
         assert second.client.result(done)["component"].size == 1024
+
+
+def test_who_waits_while_the_service_ends_is_told_the_state(tmp_path: Path) -> None:
+    with running(tmp_path, "service.drain_s=0") as service, ThreadPoolExecutor(1) as pool:
+        big = service.client.generate(scale=13, id="big")
+        service.client.submit(big, "betweenness", centrality__sources="random:2000")
+        waiting = service.client.submit(big, "kcore")
+        answer = pool.submit(raw, service, "GET", f"/v1/jobs/{waiting}?wait_s=60")
+        eventually(lambda: running_requests(service) >= 1)
+        assert service.stop() == 0
+        status, _, body = answer.result(30)
+        assert (status, json.loads(body)["state"]) == (200, "queued")
+
+
+def running_requests(service: Running) -> int:
+    """Connections that somebody has to the service."""
+    return sum(one.status == psutil.CONN_ESTABLISHED for one in psutil.Process(service.process.pid).net_connections())
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as service:
+        with socket.create_connection(("127.0.0.1", service.port)) as line:
+            head = "POST /v1/graphs/upload?id=half HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n0 1\n"
+            line.sendall(head.encode())
+            eventually(lambda: list(tmp_path.glob("journal/uploads/*.part")))
+        eventually(lambda: not list(tmp_path.glob("journal/uploads/*")))
+        eventually(lambda: "path=/v1/graphs/upload status=400" in service.log.read_text())
+    assert "Traceback" not in service.log.read_text()
 
 
 def test_a_token_is_asked_for_and_never_logged(tmp_path: Path) -> None:
