@@ -99,6 +99,26 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(scale=18)
 
 
+def _add_soak(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long (default %(default)g)")
+    parser.add_argument(
+        "--kill-worker",
+        type=float,
+        default=20.0,
+        metavar="S",
+        help="kill the NPU worker so often; 0 = never (default 20)",
+    )
+    parser.add_argument("--kill-ranks", type=int, default=2, metavar="N", help="kill a rank so many times (default 2)")
+    parser.add_argument("--restart", action="store_true", help="SIGTERM in the middle, and a new start on the journal")
+    parser.add_argument("--ranks", type=_positive, default=2, help="of the service (default %(default)s)")
+    parser.add_argument(
+        "--scales", type=int, nargs="+", default=[12, 14], help="of the Kronecker graphs (default 12 14)"
+    )
+    parser.add_argument("--side", type=_positive, default=60, help="of the square grid (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the clients' choices (default %(default)s)")
+    parser.add_argument("--log", metavar="FILE", help="keep the service's log here")
+
+
 def _add_growth(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser, sizes=False)
     parser.add_argument(
@@ -305,6 +325,11 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
         "the resident service: start, one client, many with and without batching",
         "benchmarks.service",
         _add_service,
+    ),
+    "soak": (
+        "the service for ten minutes under everything at once, worker and ranks killed: nothing wrong, lost or left?",
+        "benchmarks.soak",
+        _add_soak,
     ),
     "networkx": (
         "a first BFS through the NetworkX backend against NetworkX's own, however the graph was built",

@@ -128,8 +128,9 @@ def draw_lines(
     x_logarithmic: bool = False,
     y_logarithmic: bool = True,
     unit: str = "s",
+    moments: Sequence[tuple[float, str]] = (),
 ) -> Chart:
-    """Lines with a mark at every point, named at their right end."""
+    """Lines with a mark at every point, named at their right end; ``moments`` are x and a letter for what happened."""
     height = _TOP + _PLOT_HEIGHT + _BOTTOM + 14
     shown = [line for line in series if line.points]
     parts = [*_headings(title, subtitle)]
@@ -153,6 +154,10 @@ def draw_lines(
         parts.append(el("text", compact(tick), x=x, y=bottom + 19, class_="tick mid"))
     parts.append(el("line", x1=left, x2=left + inner, y1=bottom, y2=bottom, class_="axis"))
     parts.append(el("text", x_label, x=left + inner / 2, y=bottom + 40, class_="sub mid"))
+    for moment, letter in moments:
+        x = left + inner * min(1.0, max(0.0, x_axis.share(moment)))
+        parts.append(el("line", x1=x, x2=x, y1=_TOP, y2=bottom, class_="axis", stroke_dasharray="2 4"))
+        parts.append(el("text", letter, x=x, y=_TOP - 4, class_="tick mid"))
     ends = []
     for i, line in enumerate(shown):
         spots = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-from hybrid.errors import EXIT_OK, EnvironmentProblem
+from hybrid.errors import EXIT_INTERNAL, EXIT_OK, EnvironmentProblem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,4 +32,4 @@ def execute(options: argparse.Namespace) -> int:
     before = MachineState.now()
     report = importlib.import_module(options.benchmark_module).execute(options)
     publish(report, options, before)
-    return EXIT_OK
+    return EXIT_INTERNAL if report.failed else EXIT_OK
