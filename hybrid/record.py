@@ -216,7 +216,7 @@ def _summarise_npu(record: Record) -> dict[str, Any]:
     elif totals.rounds_merged:
         totals.outcome = f"merged {totals.rounds_merged} of {totals.rounds_sent} rounds"
     else:
-        totals.outcome = record.runs[-1].npu.outcome
+        totals.outcome = next((run for run in reversed(record.runs) if run.speaks), record.runs[-1]).npu.outcome
     simulated = None if worker is None else worker.simulated
     if simulated is not None and not totals.outcome.startswith(("simulated", "off")):
         totals.outcome = f"simulated: {totals.outcome}"

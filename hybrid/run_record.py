@@ -35,6 +35,12 @@ class Run:
     teps: float
     further: dict[str, Any] = field(default_factory=dict)  # what only some jobs know, JSON-able
 
+    @property
+    def speaks(self) -> bool:
+        """Whether its account is of a search of its own, or of the whole batch that it is the first of."""
+        batch = self.further.get("batch")
+        return self.source.internal >= 0 and (batch is None or batch["first"] == self.source.user_id)
+
     def in_user_ids(self, graph: Graph, config: Config) -> Arrays:
         """Level and parent aligned with graph.user_ids."""
         found = Found({"level": self.level, "parent": self.parent})

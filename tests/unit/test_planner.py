@@ -504,6 +504,7 @@ def test_a_job_goes_on_without_an_index_that_never_comes(
     told = auto_job(tmp_path, monkeypatch, by_index, *simulated)
     assert (told["npu"]["rounds_sent"], told["certified"], told["verdict"]) == (0, True, None)
     assert told["runs"][0]["npu"]["outcome"] == "mode auto did not wait for the worker to make the core's index"
+    assert told["npu"]["outcome"].endswith(told["runs"][0]["npu"]["outcome"])  # not that of a batch's last source
 
     def dies(self: SimulatedPartner) -> None:
         self.index_failure = "the worker was killed by SIGKILL"
