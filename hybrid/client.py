@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from hybrid.npy_head import read_npy
+
 _OVER = ("done", "failed", "cancelled")
 
 
@@ -161,8 +163,7 @@ class Client:
 
     def _array(self, job: str, name: str, run: int) -> np.ndarray:
         content = self._send("GET", f"/v1/jobs/{job}/result/{name}.npy", {"run": str(run)})
-        found: np.ndarray = np.load(io.BytesIO(content), allow_pickle=False)
-        return found
+        return read_npy(io.BytesIO(content))
 
     def _ready(self, told: dict[str, Any]) -> str:
         name = told["id"]

@@ -343,8 +343,9 @@ class Crew:
         except (OSError, ValueError, WireError) as error:
             if not self._deaf:
                 _log.warning("crew: rank 0 cannot be understood: %s", error)
-        self._deaf = True
-        self._wake()
+        finally:  # whatever it was: a crew that nobody hears is ended
+            self._deaf = True
+            self._wake()
 
 
 def _ring(pipe: int) -> None:

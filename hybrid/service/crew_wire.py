@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from hybrid.npy_head import read_npy
 from hybrid.trace import plain_number
 
 _LENGTH = struct.Struct(">I")
@@ -74,19 +75,7 @@ def read_frame(stream: IO[bytes]) -> Frame | None:
         raise WireError("a header is cut off")
     try:
         header = json.loads(told)
-        arrays = {str(name): _read_array(stream) for name in header["arrays"]}
+        arrays = {str(name): read_npy(stream) for name in header["arrays"]}
         return Frame(str(header["kind"]), dict(header["facts"]), arrays)
     except (ValueError, TypeError, KeyError, EOFError) as error:
         raise WireError(f"a frame cannot be read: {error}") from error
-
-
-class _Unseekable:
-    """A stream that numpy does not take for a file, which it would want to map."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.read = stream.read
-
-
-def _read_array(stream: IO[bytes]) -> np.ndarray:
-    found: np.ndarray = np.lib.format.read_array(_Unseekable(stream), allow_pickle=False)
-    return found

@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from hybrid.errors import EnvironmentProblem
+from hybrid.npy_head import map_npy
 from hybrid.trace import Event, plain_number
 
 _log = logging.getLogger(__name__)
@@ -74,8 +75,7 @@ class Journal:
 
     def read_array(self, job_id: str, name: str) -> np.ndarray:
         """An array of a result, mapped, not read."""
-        found: np.ndarray = np.load(self.job_folder(job_id) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return found
+        return map_npy(self.job_folder(job_id) / f"{name}.npy")
 
     def read_trace(self, job_id: str) -> list[Event]:
         path = self.job_folder(job_id) / "trace.jsonl"

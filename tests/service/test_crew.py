@@ -17,7 +17,8 @@ import pytest
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.requests import AllReduce, Driver
 from hybrid.errors import NotCertified
-from hybrid.service import crew_folders
+from hybrid.schema import Config
+from hybrid.service import crew, crew_folders
 from hybrid.service.crew import CrewLost
 from hybrid.service.crew_folders import PREFIX, CrewFolders
 from hybrid.service.crew_place import found_in
@@ -29,6 +30,17 @@ from hybrid.service.jobs import Job
 from hybrid.service.runner import MOST_LOSSES, Runner
 
 # ---------------------------------------------------------------------------------------------- frames
+
+
+def test_a_crew_that_cannot_be_heard_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(stream: object) -> None:
+        raise SystemError("out of the blue")
+
+    monkeypatch.setattr(crew, "read_frame", fail)
+    keeper: Any = crew.Crew(Config())
+    with pytest.raises(SystemError):
+        keeper._listen(SimpleNamespace(stream=None))
+    assert keeper._deaf  # which the keeper's next look takes for the end of rank 0
 
 
 def test_frames_come_as_they_were_sent() -> None:
