@@ -32,6 +32,7 @@ _LONGEST_JOB_S = 120.0
 _TOGETHER = 4  # jobs of one client
 _BINARY = {"Content-Type": "application/octet-stream"}
 _LATER = (429, 503)
+_PARSING = threading.Lock()  # NumPy has heads parsed as Python: hybrid/npy_head.py says why not by two threads at once
 
 
 class Unreachable(Exception):
@@ -242,7 +243,8 @@ def _check_result(soak: Soak, caller: Caller, draw: random.Random, job: Accepted
                 status, content = caller.ask("GET", f"/v1/jobs/{job.id}/result/{name}.npy?run={run}")
                 if status != 200:
                     break
-                arrays[name] = np.load(io.BytesIO(content), allow_pickle=False)
+                with _PARSING:
+                    arrays[name] = np.load(io.BytesIO(content), allow_pickle=False)
         if status != 200:
             soak.tally.blame("unexpected statuses", f"result of {job.id} {spec}: {status}")
             return True

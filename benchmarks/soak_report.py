@@ -71,9 +71,10 @@ def complaints(outcome: Outcome) -> list[str]:
 
 def _growing(outcome: Outcome) -> list[str]:
     found = []
-    for role in ("service", "all"):
+    for role in ("service", "rank"):
         one = outcome.memory[role]
-        if one.growth > MOST_GROWTH or one.later_per_minute > MOST_SLOPE * one.last:
+        steady = role == "service"  # ranks that were killed begin anew, and so does their line
+        if one.growth > MOST_GROWTH or (steady and one.later_per_minute > MOST_SLOPE * one.last):
             found.append(f"memory of {role} grows: {_trend_text(one)}")
     if outcome.files.last - outcome.files.first > MOST_FILES:
         found.append(f"open files grow: {outcome.files.first:g} to {outcome.files.last:g}")
