@@ -2,8 +2,10 @@
 
 Addresses are int64. The *mark* of a key is what tells it from all others: the value of an int, or the hash of a number,
 a text or a tuple of them where all nodes' hashes differ. ``kinds`` are the types int, float, str and tuple. A key of
-another type, or one that is no node, makes ``strange`` nonzero: what was read is then to be thrown away. The caller
-holds the interpreter's lock all the while, so that nobody changes what is read.
+another type, or one that is no node, makes ``strange`` nonzero: what was read is then to be thrown away.
+
+Nobody may change what is read. Serial kernels hold the interpreter's lock; those with threads let go of it, and between
+two kernels it is anybody's: they are for a process with one Python thread. ``read_at_once_step`` is for all others.
 
 Encoding of the table of marks: open addressing, linear probing, at most half full; ``slot_number[h] == -1`` is empty.
 """
@@ -137,22 +139,51 @@ def read_rows_step(row, offsets, part_rows, kinds, slot_mark, slot_number, targe
     Work       O(arcs); 64 keys are asked for at once, and then their slots, as each may lie anywhere.
     """
     for p in prange(part_rows.shape[0] - 1):
-        key, mark = np.empty(_WAITING, np.int64), np.empty(_WAITING, np.int64)
-        held, done, last, fine = 0, offsets[part_rows[p]], part_rows[p + 1] - 1, True
-        for r in range(part_rows[p], part_rows[p + 1]):
-            prefetch_object(row[min(r + _AHEAD, last)])
-            position = np.int64(0)
-            for _ in range(offsets[r + 1] - offsets[r]):
-                _, position, key[held], _ = next_of_dict(row[r], position)
-                prefetch_object(key[held])
-                held += 1
-                if held == _WAITING:
-                    fine = _translate(key, mark, kinds, slot_mark, slot_number, target[done : done + held]) and fine
-                    done, held = done + held, 0
-        last_ones = target[done : done + held]
-        fine = _translate(key[:held], mark, kinds, slot_mark, slot_number, last_ones) and fine
-        if not fine:
+        if not _read_part(row, offsets, part_rows[p], part_rows[p + 1], kinds, slot_mark, slot_number, target):
             strange[p] = 1
+
+
+@njit(cache=True)
+def _read_part(row, offsets, first, stop, kinds, slot_mark, slot_number, target):
+    key, mark = np.empty(_WAITING, np.int64), np.empty(_WAITING, np.int64)
+    held, done, last, fine = 0, offsets[first], stop - 1, True
+    for r in range(first, stop):
+        prefetch_object(row[min(r + _AHEAD, last)])
+        position = np.int64(0)
+        for _ in range(offsets[r + 1] - offsets[r]):
+            _, position, key[held], _ = next_of_dict(row[r], position)
+            prefetch_object(key[held])
+            held += 1
+            if held == _WAITING:
+                fine = _translate(key, mark, kinds, slot_mark, slot_number, target[done : done + held]) and fine
+                done, held = done + held, 0
+    last_ones = target[done : done + held]
+    return _translate(key[:held], mark, kinds, slot_mark, slot_number, last_ones) and fine
+
+
+@njit(cache=True)
+def read_at_once_step(adjacency, node, dict_type, kinds, whole, mark, offsets, slot_mark, slot_number):
+    """All of the above in one piece; return (whether it could be read, the targets).
+
+    Invariant  ``node`` lists the addresses of nodes that somebody keeps alive; False if the dict has others by now.
+               With ``whole`` marks are ints below 2**31 and the table is of size 0, else hashes.
+    Races      none, serial: the interpreter's lock is held from the first look to the last.   Work  O(rows + arcs).
+    """
+    none, rows = np.empty(0, np.int32), node.shape[0]
+    if size_of_dict(adjacency) != rows:
+        return False, none
+    found, row = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    list_rows_step(adjacency, found, row)
+    for r in range(rows):
+        if found[r] != node[r] or type_of(row[r]) != dict_type:
+            return False, none
+        offsets[r + 1] = offsets[r] + size_of_dict(row[r])
+    if not read_marks_step(node, kinds, not whole, mark):
+        return False, none
+    if not whole and not enter_marks_step(mark, slot_mark, slot_number):
+        return False, none
+    target = np.empty(offsets[rows], np.int32)
+    return _read_part(row, offsets, 0, rows, kinds, slot_mark, slot_number, target), target
 
 
 @njit(cache=True)

@@ -1,8 +1,8 @@
 """Python's own objects as compiled code sees them: addresses, read through the C interface of CPython 3.10 to 3.12.
 
 Only what reads and neither counts references, nor raises, nor asks which thread it is: then several threads may read
-while the one that called them holds the interpreter still. ``type_of`` first, because only of numbers, texts, tuples of
-them and dicts themselves (no subclass) is that true. There is no Python body: without the JIT nobody may call these.
+as long as nobody changes what they read (see adjacency.py). ``type_of`` first, because only of numbers, texts, tuples
+of them and dicts themselves (no subclass) is that true. There is no Python body: without the JIT nobody may call these.
 """
 
 from __future__ import annotations

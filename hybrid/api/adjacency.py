@@ -79,15 +79,22 @@ class HashedNumbers:
 
     def __getitem__(self, node: Any) -> int:
         number = kernels.find_mark_step(hash(node), self.slot_mark, self.slot_number)
-        if number < 0 or self._nodes[number] != node:
+        if number < 0 or (self._nodes[number] is not node and self._nodes[number] != node):  # NaN is not NaN's equal
             raise KeyError(node)
         return int(number)
 
 
 def rows_of(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Rows:
     """All rows of ``{node: {neighbour: ...}}``."""
-    found = _compiled(adjacency) if _is_plain(adjacency) and _is_large(adjacency) else None
+    found = None
+    if _is_plain(adjacency) and _is_large(adjacency):
+        found = _compiled_at_once(adjacency) if _others_run() else _compiled(adjacency)
     return found or _interpreted(adjacency)
+
+
+def _others_run() -> bool:
+    """Whether there are Python threads beside this one, which might change a graph while it is read."""
+    return len(sys._current_frames()) > 1
 
 
 def _is_plain(adjacency: object) -> bool:
@@ -116,21 +123,44 @@ def _compiled(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Rows | None:
     whole = kernels.read_marks_step(node, kinds, False, mark) and 0 <= mark.min() <= mark.max() < _MOST
     if whole and mark.max() > _MOST_NARROW:
         return None
-    size = 0 if whole else 1 << (2 * count).bit_length()
-    slot_mark, slot_number = np.empty(size, np.int64), np.full(size, -1, np.int32)
-    if not whole and not (
-        kernels.read_marks_step(node, kinds, True, mark) and kernels.enter_marks_step(mark, slot_mark, slot_number)
-    ):
+    slots = _slots(0 if whole else count)
+    if not whole and not (kernels.read_marks_step(node, kinds, True, mark) and kernels.enter_marks_step(mark, *slots)):
         return None
     parts, target = _parts(offsets), np.empty(int(offsets[-1]), np.int32)
     strange = np.zeros(parts.size - 1, np.uint8)
-    kernels.read_rows_step(row, offsets, parts, kinds, slot_mark, slot_number, target, strange)
-    if strange.any():
+    kernels.read_rows_step(row, offsets, parts, kinds, *slots, target, strange)
+    return None if strange.any() else _read(whole, mark, offsets, target, list(adjacency), slots)
+
+
+def _compiled_at_once(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Rows | None:
+    """The same by one thread, which lets nobody else run from its first look at a row to its last."""
+    nodes, kinds = list(adjacency), np.array([id(int), id(float), id(str), id(tuple)])
+    node, mark = np.fromiter(map(id, nodes), np.int64, len(nodes)), np.empty(len(nodes), np.int64)
+    whole = kernels.read_marks_step(node, kinds, False, mark) and 0 <= mark.min() <= mark.max() < _MOST
+    if whole and mark.max() > _MOST_NARROW:
         return None
+    offsets, slots = np.zeros(node.size + 1, np.int64), _slots(0 if whole else node.size)
+    fine, target = kernels.read_at_once_step(id(adjacency), node, id(dict), kinds, whole, mark, offsets, *slots)
+    return _read(whole, mark, offsets, target, nodes, slots) if fine else None
+
+
+def _slots(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """An empty table for so many marks."""
+    size = 1 << (2 * count).bit_length() if count else 0
+    return np.empty(size, np.int64), np.full(size, -1, np.int32)
+
+
+def _read(
+    whole: bool,
+    mark: np.ndarray,
+    offsets: np.ndarray,
+    target: np.ndarray,
+    nodes: list[Any],
+    slots: tuple[np.ndarray, np.ndarray],
+) -> Rows:
     if whole:
         return Rows(mark.astype(np.int32), offsets, target)
-    nodes = list(adjacency)
-    return Rows(np.arange(count, dtype=np.int32), offsets, target, nodes, HashedNumbers(nodes, slot_mark, slot_number))
+    return Rows(np.arange(mark.size, dtype=np.int32), offsets, target, nodes, HashedNumbers(nodes, *slots))
 
 
 def _interpreted(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Rows:

@@ -10,6 +10,7 @@ from cpu_engine.algorithms.check_clustering_weighted import check_clustering_wei
 from cpu_engine.algorithms.clustering_weighted import clustering_weighted
 from hybrid.api.graph import Graph
 from hybrid.networkx_backend.checked import require
+from hybrid.networkx_backend.conversion import as_asked
 from hybrid.networkx_backend.scores import of_nodes
 
 
@@ -17,7 +18,7 @@ def clustering(G: Graph, nodes: Any = None, weight: str | None = None) -> Any:
     """Fagiolo's definition where the graph is directed, the geometric mean of weights where there are any."""
     if not G.directed and weight is None:
         return of_nodes(G, G.clustering(), nodes)
-    rows = G.rows
+    rows = as_asked(G, weight)
     if rows.weight is not None and rows.m and not (np.isfinite(rows.weight).all() and rows.weight.max() > 0):
         raise NotImplementedError("Tandem takes finite weights with a largest one above 0 only")
     found = clustering_weighted(rows).coefficient

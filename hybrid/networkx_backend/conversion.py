@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -44,6 +45,11 @@ def convert_from_nx(
     except (InputError, TypeError, ValueError) as error:
         raise NotImplementedError(f"Tandem cannot take this graph: {error}") from error
     return ConvertedGraph(rows, named, multigraph=bool(graph.is_multigraph()), loops=loops)
+
+
+def as_asked(graph: Graph, weight: str | None) -> Rows:
+    """The graph's rows, without weights where none are asked for: NetworkX may hand over an earlier conversion."""
+    return graph.rows if weight is not None or graph.rows.weight is None else replace(graph.rows, weight=None)
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:

@@ -61,7 +61,7 @@ def average_shortest_path_length(G: Graph, weight: None = None, method: None = N
 
 
 def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, Lengths]]:
-    most, vertices = np.inf if cutoff is None else cutoff, G.vertices.tolist()
+    most, vertices = np.inf if cutoff is None else max(cutoff, 0), G.vertices.tolist()
     names = G.vertices[G.rows.user_position]
     sources = iter(G.rows.internal_of_position.tolist())
     for node, level in zip(vertices, _levels_or_alone(G, sources), strict=True):
@@ -77,7 +77,7 @@ def all_pairs_dijkstra_path_length(
     G: Graph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Any, Lengths]]:
     for node in G.vertices.tolist():
-        yield node, weighted(G, node, cutoff).lengths
+        yield node, weighted(G, node, weight, cutoff).lengths
 
 
 def _levels_or_alone(graph: Graph, sources: Iterator[int]) -> Iterator[np.ndarray | None]:

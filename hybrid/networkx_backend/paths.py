@@ -24,7 +24,7 @@ class Reached:
 
     def __init__(self, found: PathsResult, cutoff: float | None = None) -> None:
         self.found = found
-        inside = found.reached if cutoff is None else found.reached & (found.values <= cutoff)
+        inside = found.reached if cutoff is None else found.reached & (found.values <= max(cutoff, 0))
         at = np.flatnonzero(inside)
         far = found.values[at]
         if far.dtype.kind == "i" and far.max(initial=0) < _SHORT:
@@ -66,10 +66,13 @@ def hops(graph: Graph, source: Any, cutoff: float | None = None) -> Reached:
     return Reached(graph.bfs(source), cutoff)
 
 
-def weighted(graph: Graph, source: Any, cutoff: float | None = None) -> Reached:
+def weighted(graph: Graph, source: Any, weight: str | None, cutoff: float | None = None) -> Reached:
+    """By weight, or by edges where none is named: the graph may have one even so, of an earlier conversion."""
     require_node(graph, source, f"Node {source} not found in graph")
-    weight = graph.rows.weight
-    if weight is not None and weight.size and (weight.min() < 0 or not np.isfinite(weight).all()):
+    if weight is None:
+        return Reached(graph.bfs(source), cutoff)
+    given = graph.rows.weight
+    if given is not None and given.size and (given.min() < 0 or not np.isfinite(given).all()):
         raise NotImplementedError("Tandem takes finite weights of 0 or more only")
     return Reached(graph.sssp(source), cutoff)
 
@@ -119,19 +122,19 @@ def ancestors(G: Graph, source: Any) -> set[Any]:
 def single_source_dijkstra_path_length(
     G: Graph, source: Any, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Lengths:
-    return weighted(G, source, cutoff).lengths
+    return weighted(G, source, weight, cutoff).lengths
 
 
 def single_source_dijkstra_path(
     G: Graph, source: Any, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Paths:
-    return weighted(G, source, cutoff).paths
+    return weighted(G, source, weight, cutoff).paths
 
 
 def single_source_dijkstra(
     G: Graph, source: Any, target: Any = None, cutoff: float | None = None, weight: str | None = "weight"
 ) -> tuple[Any, Any]:
-    reached = weighted(G, source, cutoff)
+    reached = weighted(G, source, weight, cutoff)
     if target is None:
         return reached.lengths, reached.paths
     if target == source:
@@ -142,7 +145,7 @@ def single_source_dijkstra(
 
 
 def dijkstra_path_length(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> Any:
-    return _at(weighted(G, source).lengths, source, target)
+    return _at(weighted(G, source, weight).lengths, source, target)
 
 
 def dijkstra_path(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> list[Any]:
@@ -154,7 +157,7 @@ def bidirectional_dijkstra(G: Graph, source: Any, target: Any, weight: str | Non
     require_node(G, target, f"Target {target} is not in G")
     if source == target:
         return 0, [source]
-    reached = weighted(G, source)
+    reached = weighted(G, source, weight)
     return _at(reached.lengths, source, target), reached.found.path(target)
 
 
@@ -163,11 +166,11 @@ def bidirectional_shortest_path(G: Graph, source: Any, target: Any) -> list[Any]
 
 
 def single_source_bellman_ford_path_length(G: Graph, source: Any, weight: str | None = "weight") -> Lengths:
-    return weighted(G, source).lengths
+    return weighted(G, source, weight).lengths
 
 
 def single_source_bellman_ford_path(G: Graph, source: Any, weight: str | None = "weight") -> Paths:
-    return weighted(G, source).paths
+    return weighted(G, source, weight).paths
 
 
 def single_source_bellman_ford(
@@ -181,7 +184,7 @@ def bellman_ford_path(G: Graph, source: Any, target: Any, weight: str | None = "
 
 
 def bellman_ford_path_length(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> Any:
-    return _at(weighted(G, source).lengths, source, target)
+    return _at(weighted(G, source, weight).lengths, source, target)
 
 
 def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:
@@ -209,7 +212,7 @@ def _between(graph: Graph, source: Any, target: Any, weight: str | None) -> Reac
     if target is not None:
         for end, what in ((source, "Source"), (target, "Target")):
             require_node(graph, end, f"{what} {end} is not in G")
-    return hops(graph, source) if weight is None else weighted(graph, source)
+    return hops(graph, source) if weight is None else weighted(graph, source, weight)
 
 
 def _at(lengths: Lengths, source: Any, target: Any) -> Any:

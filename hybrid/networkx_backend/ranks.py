@@ -10,8 +10,10 @@ import numpy as np
 from cpu_engine.algorithms.check_pagerank_weighted import check_pagerank_weighted
 from cpu_engine.algorithms.pagerank import pagerank as iterate
 from cpu_engine.algorithms.pagerank_weighted import pagerank_weighted
+from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api.graph import Graph
 from hybrid.networkx_backend.checked import require
+from hybrid.networkx_backend.conversion import as_asked
 
 Ranks = dict[Any, float]
 
@@ -29,7 +31,8 @@ def pagerank(
     """As often as NetworkX would iterate: until the ranks together change by less than ``len(G) * tol``."""
     if not G.vertex_count:
         return {}
-    weights = G.rows.weight
+    rows = as_asked(G, weight)
+    weights = rows.weight
     if weights is not None and weights.size and not (np.isfinite(weights).all() and weights.min() >= 0):
         raise NotImplementedError("Tandem takes finite weights of 0 or more only")
     if not 0 <= alpha <= 1:
@@ -40,11 +43,12 @@ def pagerank(
         if not tried.converged:
             raise nx.PowerIterationFailedConvergence(max_iter)
         return G.pagerank(damping=alpha, iterations=tried.iterations).to_dict()
-    return _weighted(G, alpha, personalization, max_iter, G.vertex_count * tol, nstart, dangling)
+    return _weighted(G, rows, alpha, personalization, max_iter, G.vertex_count * tol, nstart, dangling)
 
 
 def _weighted(
     graph: Graph,
+    rows: Rows,
     alpha: float,
     personalization: Ranks | None,
     max_iter: int,
@@ -57,13 +61,11 @@ def _weighted(
     teleport = even if personalization is None else _shares(vertices, personalization)
     lost = teleport if dangling is None else _shares(vertices, dangling)
     start = even if nstart is None else _shares(vertices, nstart)
-    found = pagerank_weighted(
-        graph.rows, start, teleport, lost, damping=alpha, tolerance=tolerance, iterations=max_iter
-    )
+    found = pagerank_weighted(rows, start, teleport, lost, damping=alpha, tolerance=tolerance, iterations=max_iter)
     if not found.converged:
         raise nx.PowerIterationFailedConvergence(max_iter)
-    checked = check_pagerank_weighted(graph.rows, found.rank, teleport, lost, damping=alpha, tolerance=tolerance)
-    require("pagerank", checked, graph.rows)
+    checked = check_pagerank_weighted(rows, found.rank, teleport, lost, damping=alpha, tolerance=tolerance)
+    require("pagerank", checked, rows)
     return dict(zip(vertices, found.rank.tolist(), strict=True))
 
 

@@ -40,6 +40,8 @@ def betweenness_centrality(
 def closeness_centrality(G: Graph, u: Any = None, distance: None = None, wf_improved: bool = True) -> Any:
     if u is None:
         return G.closeness().to_dict()
+    if not is_node(G, u):
+        raise nx.NodeNotFound(f"Source {u} is not in G")
     return G.closeness(vertices=[u]).to_dict().get(u, 0.0)
 
 
@@ -47,6 +49,8 @@ def harmonic_centrality(G: Graph, nbunch: Any = None, distance: None = None, sou
     if nbunch is None:
         return G.closeness(harmonic=True).to_dict()
     chosen = [nbunch] if is_node(G, nbunch) else [node for node in nbunch if is_node(G, node)]
+    if not chosen:
+        return {}
     found = G.closeness(harmonic=True, vertices=chosen).to_dict()
     return {node: found.get(node, 0.0) for node in dict.fromkeys(chosen)}
 

@@ -262,3 +262,34 @@ def test_keys_that_equal_integers_but_are_none() -> None:
     graph.add_edge(0, 1.0)
     graph.add_edge(np.int64(1), 2)
     assert networkx.single_source_shortest_path_length(graph, 0, backend="tandem") == {0: 0, 1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_an_earlier_conversion_with_weights_does_not_count_where_none_are_asked_for(directed: bool) -> None:
+    graph = sample(directed)
+    for call in (
+        lambda weight, b: networkx.single_source_dijkstra_path_length(graph, 0, weight=weight, backend=b),
+        lambda weight, b: networkx.bellman_ford_path_length(graph, 0, 7, weight=weight, backend=b),
+        lambda weight, b: dict(networkx.all_pairs_dijkstra_path_length(graph, weight=weight, backend=b)),
+        lambda weight, b: networkx.bidirectional_dijkstra(graph, 0, 7, weight=weight, backend=b)[0],
+    ):
+        for weight in ("length", None):
+            assert call(weight, "tandem") == call(weight, "networkx")
+    for scores in (networkx.clustering, networkx.pagerank):
+        for weight in ("length", None):
+            wanted = scores(graph, weight=weight, backend="networkx")
+            assert scores(graph, weight=weight, backend="tandem") == pytest.approx(wanted, abs=1e-4)
+    shares = {0: 1.0, 5: 3.0}
+    wanted = networkx.pagerank(graph, personalization=shares, weight=None, backend="networkx")
+    found = networkx.pagerank(graph, personalization=shares, weight=None, backend="tandem")
+    assert found == pytest.approx(wanted, abs=1e-4)
+
+
+def test_corners_that_networkx_takes() -> None:
+    graph = networkx.path_graph(4)
+    for name in ("single_source_shortest_path_length", "single_source_shortest_path", "single_source_dijkstra"):
+        function = getattr(networkx, name)
+        assert function(graph, 1, cutoff=-1, backend="tandem") == function(graph, 1, cutoff=-1, backend="networkx")
+    assert networkx.harmonic_centrality(graph, nbunch=[], backend="tandem") == {}
+    with pytest.raises(networkx.NodeNotFound):
+        networkx.closeness_centrality(graph, u="nobody", backend="tandem")

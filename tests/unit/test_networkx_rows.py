@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numba  # noqa: E402
 
 import hybrid  # noqa: E402
 from cpu_engine.errors import InputError  # noqa: E402
+from cpu_engine.kernels import adjacency as kernels  # noqa: E402
 from hybrid.api import adjacency  # noqa: E402
 from hybrid.networkx_backend.conversion import convert_from_nx  # noqa: E402
 
@@ -60,7 +62,10 @@ def test_both_ways_read_the_same(names: str, kind: Any) -> None:
     graph = random_graph(kind, NAMES[names], seed=1)
     wanted = [[node, *neighbours] for node, neighbours in graph._adj.items()]
     by_python, by_kernels = adjacency._interpreted(graph._adj), adjacency._compiled(graph._adj)
+    at_once = adjacency._compiled_at_once(graph._adj)
     assert named_rows(by_python) == wanted
+    assert (at_once is None) == (by_kernels is None)
+    assert at_once is None or named_rows(at_once) == wanted
     assert (by_kernels is None) == (names in READ_BY_PYTHON)
     if by_kernels is not None:
         assert named_rows(by_kernels) == wanted
@@ -98,6 +103,48 @@ def test_large_graphs_are_read_by_kernels(monkeypatch: pytest.MonkeyPatch) -> No
         wanted = networkx.single_source_shortest_path_length(graph, root, backend="networkx")
         found = hybrid.bfs(convert_from_nx(graph), root).to_dict()
         assert found == wanted
+
+
+@compiled
+@pytest.mark.parametrize("name", [int, str])
+def test_beside_other_threads_rows_are_read_at_once(name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = networkx.Graph([(name(i), name(i * 7 % 3000)) for i in range(3000)])
+    monkeypatch.setattr(adjacency, "_compiled", lambda _: pytest.fail("read without the interpreter's lock"))
+    monkeypatch.setattr(adjacency, "_interpreted", lambda _: pytest.fail("read by Python"))
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        rows = adjacency.rows_of(graph._adj)
+    finally:
+        done.set()
+        other.join()
+    assert named_rows(rows) == [[node, *neighbours] for node, neighbours in graph._adj.items()]
+
+
+@compiled
+def test_a_graph_that_changed_meanwhile_is_not_read_at_once() -> None:
+    graph, kinds = networkx.path_graph(9), np.array([id(int), id(float), id(str), id(tuple)])
+    nodes = list(graph)
+    node, mark, offsets = np.array([id(one) for one in nodes]), np.empty(9, np.int64), np.zeros(10, np.int64)
+    graph.remove_node(3)
+    for late in ((), (3,), (9,)):  # fewer, the same in another order, more
+        graph.add_nodes_from(late)
+        read, _ = kernels.read_at_once_step(
+            id(graph._adj), node, id(dict), kinds, True, mark, offsets, np.empty(0, np.int64), np.empty(0, np.int32)
+        )
+        assert not read
+
+
+@compiled
+def test_not_a_number_is_found_as_itself() -> None:
+    nan = float("nan")
+    graph = networkx.Graph([(nan, 1), (1, "a")])
+    numbers = adjacency._compiled(graph._adj).numbers  # type: ignore[union-attr]
+    assert numbers is not None
+    assert numbers[nan] == 0
+    with pytest.raises(KeyError):
+        numbers[float("nan")]
 
 
 @compiled
