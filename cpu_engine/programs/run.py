@@ -52,18 +52,29 @@ class Runner:
         threads: int | None = None,
         **parameters: Any,
     ) -> None:
+        if not isinstance(graph, Graph):
+            raise OperatorError(
+                f"a program runs on a graph's rows, not on {type(graph).__name__}",
+                fix="pass graph.rows of a hybrid.Graph: hybrid.load(...).rows",
+            )
         check_strategy(program, strategy)
         program.check_parameters(parameters)
+        for field in program.fields:
+            if isinstance(field.initial, np.ndarray) and field.initial.shape != (graph.n,):
+                raise OperatorError(
+                    f"field {field.name!r}: the initial values have the shape {field.initial.shape}",
+                    fix=f"give one for each of the graph's {graph.n} vertices that have edges",
+                )
         make: Any = Sweep if program.update is not None else Spread
         given = {name: np.asarray(value)[()] for name, value in parameters.items()}
         self._engine = make(program, Rows.of_graph(graph), given, strategy=strategy, threads=threads)
-        self._program = program
+        self._program, self._n = program, graph.n
 
     def run(self, start: Any = None) -> ProgramResult:
         """From these vertices (internal ids), or from all."""
         began = time.perf_counter()
         engine = self._engine
-        engine.start(None if start is None else np.atleast_1d(np.asarray(start, np.int64)))
+        engine.start(None if start is None else _checked_start(start, self._n))
         while not engine.over:
             engine.advance()
         values = engine.results()
@@ -86,6 +97,17 @@ def run(
 ) -> ProgramResult:
     """Run ``program`` on ``graph`` from ``start`` (internal ids; all by default), with its parameters."""
     return Runner(program, graph, strategy=strategy, threads=threads, **parameters).run(start)
+
+
+def _checked_start(start: Any, n: int) -> np.ndarray:
+    given = np.atleast_1d(np.asarray(start))
+    if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= n):
+        raise OperatorError(
+            "start must be internal ids of vertices",
+            value=start,
+            fix=f"use ids from 0 to {n - 1}: graph.internal_id(vertex)",
+        )
+    return given.astype(np.int64)
 
 
 def check_strategy(program: VertexProgram, strategy: str | None) -> None:

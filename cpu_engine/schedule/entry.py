@@ -77,7 +77,8 @@ def without_compiler() -> bool:
 class Kernel:
     """A share: ``text`` defines ``share(thread, *parameters)`` and uses ``names``; see the module.
 
-    ``like``: an array or a scalar for each parameter, whose types it is compiled for.
+    ``like``: an array or a scalar for each parameter, whose types it is compiled for. ``on_raise``: a statement about
+    parameters that a thread whose operator raised leaves to the others, where they would wait for it.
     """
 
     def __init__(
@@ -87,12 +88,13 @@ class Kernel:
         like: Mapping[str, Any],
         operators: Mapping[str, Sequence[Any]],
         returns: Mapping[str, Any] | None = None,
+        on_raise: str = "",
     ) -> None:
         self._returns = returns or {}  # by name: the field that an operator's value goes to, to explain errors with
         self.operators = operators  # by name in ``names``: an example of each argument, to explain errors with
         self._kinds = {name: _kind(name, value) for name, value in like.items()}
         self._slots, self.words = _layout(self._kinds)
-        module = _module(text + _entry_text(self._kinds, self._slots, self.words), names, operators)
+        module = _module(text + _entry_text(self._kinds, self._slots, self.words, on_raise), names, operators)
         self.share = module.share
         self._module = module
         if not without_compiler():
@@ -236,7 +238,7 @@ def _layout(kinds: Mapping[str, tuple[np.dtype, int]]) -> tuple[dict[str, int], 
     return slots, max(words, 1)
 
 
-def _entry_text(kinds: Mapping[str, tuple[np.dtype, int]], slots: Mapping[str, int], size: int) -> str:
+def _entry_text(kinds: Mapping[str, tuple[np.dtype, int]], slots: Mapping[str, int], size: int, on_raise: str) -> str:
     lines = ["", "", "def entry(thread, words_at):", f"    words = carray(_pointer(words_at), ({size},), np.int64)"]
     for name, (dtype, dimensions) in kinds.items():
         slot = slots[name]
@@ -247,7 +249,8 @@ def _entry_text(kinds: Mapping[str, tuple[np.dtype, int]], slots: Mapping[str, i
         else:
             lines.append(f"    {name} = carray(_pointer(words_at + {8 * slot}), (1,), {type_name})[0]")
     call = f"share(thread, {', '.join(kinds)})" if kinds else "share(thread)"
-    lines += ["    try:", f"        {call}", "    except Exception:", f"        return {_RAISED}", "    return 0", ""]
+    lines += ["    try:", f"        {call}", "    except Exception:"]
+    lines += [f"        {line}" for line in (on_raise, f"return {_RAISED}") if line] + ["    return 0", ""]
     return "\n".join(lines)
 
 

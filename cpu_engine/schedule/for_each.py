@@ -71,9 +71,14 @@ def for_each(
     threads, packages = checked_threads(threads, chunk), packages or count_nodes()
     given = Arguments(operator, arguments, threads, ["task", "tasks"])
     first = np.atleast_1d(np.asarray(tasks, np.int64))
+    priority = np.asarray(priorities, np.int64)
+    if priority.ndim and priority.shape != first.shape:
+        raise OperatorError(
+            f"there are {first.size} tasks and {priority.size} priorities", fix="give one for all, or one for each"
+        )
     bags = make_bags(threads, packages, chunk, room)
     tally = np.zeros((threads, COLUMNS), np.int64)
-    _put_first(bags, first, np.broadcast_to(np.asarray(priorities, np.int64), first.shape), threads, chunk)
+    _put_first(bags, first, np.broadcast_to(priority, first.shape), threads, chunk)
     limit = np.int64(chunk if simulate else _NO_LIMIT)
     passed = {"limit": limit, "bags": bags, "tally": tally} | given.passed
     text = _SHARE.format(active=kernel.ACTIVE, full=kernel.FULL, no_limit=_NO_LIMIT, idle=IDLE_NS, **given.text)
@@ -82,7 +87,9 @@ def for_each(
         "take_task": kernel.take_task, "wait_for_work": kernel.wait_for_work,
     }  # fmt: skip
     handle = (bags, np.int64(0))
-    bound = Kernel(text, names, passed, {"operator": [np.int64(0), handle, *given.like]}).bind(**passed)
+    like = {"operator": [np.int64(0), handle, *given.like]}
+    stop = f"bags[{kernel.FULL}] = 1"  # or the others would wait for tasks of the thread that is gone
+    bound = Kernel(text, names, passed, like, on_raise=stop).bind(**passed)
     began = time.perf_counter()
     spans = None
     if simulate:

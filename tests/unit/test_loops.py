@@ -282,6 +282,23 @@ def test_an_operator_that_raises_ends_the_loop_with_an_error():
         do_all(fail, 100, -np.ones(100), threads=2)
 
 
+@compiled_only
+@pytest.mark.parametrize("priorities", [0, [3]])
+def test_an_operator_that_raises_leaves_nobody_waiting_for_its_tasks(priorities):
+    def fail_late(task, tasks, values):
+        if task == 7:
+            raise ValueError
+        add_task(tasks, task + 1)
+
+    with pytest.raises(OperatorError, match="operator fail_late raised an exception"):
+        for_each(fail_late, [0], np.zeros(1), priorities=priorities, threads=2)
+
+
+def test_priorities_are_one_for_all_or_one_for_each():
+    with pytest.raises(OperatorError, match="1 tasks and 2 priorities"):
+        for_each(lambda task, tasks: 0, [0], priorities=[0, 1])
+
+
 # ------------------------------------------------------------------------------------------------ machine code
 
 STEP = 2

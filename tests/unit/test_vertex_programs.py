@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hybrid
 from cpu_engine.algorithms.components import components
 from cpu_engine.algorithms.pagerank import pagerank
 from cpu_engine.algorithms.sssp import sssp
@@ -221,6 +222,13 @@ def test_parameters_are_checked_with_the_nearest_name(weighted):
         run(BFS, weighted, start=0, strategy="sideways")
     with pytest.raises(OperatorError, match="has no start"):
         run(PAGERANK, weighted, start=0, vertices=5, isolated=0)
+    for start in (-1, weighted.n, "a", 0.5):
+        with pytest.raises(OperatorError, match="start must be internal ids"):
+            run(BFS, weighted, start=start)
+    with pytest.raises(OperatorError, match=r"field 'level': the initial values have the shape \(3,\)"):
+        run(program(fields=[level_field(initial=np.zeros(3, np.uint32))]), weighted, start=0)
+    with pytest.raises(OperatorError, match=r"runs on a graph's rows, not on Graph.*graph\.rows"):
+        run(BFS, hybrid.Graph(weighted), start=0)  # type: ignore[arg-type]
     plain = build_graph(grid(2, 3), directed=False)
     with pytest.raises(OperatorError, match="asks for 'weight', and the graph has none"):
         run(SSSP, plain, start=0, delta=3)
