@@ -183,6 +183,8 @@ def _weights(weight: np.ndarray, count: int) -> np.ndarray:
     if weight.shape != (count,) or weight.dtype.kind not in "biuf":
         kind = f"{weight.dtype} of shape {weight.shape}"
         raise InputError("the weights must be one number per edge", value=kind, fix="give an array of numbers")
+    if weight.dtype.kind == "u" and weight.size and int(weight.max()) >= 2**63:
+        raise InputError("a weight is beyond 64 bits with sign", value=int(weight.max()), fix="give floats")
     return weight.astype(np.float64 if weight.dtype.kind == "f" else np.int64, copy=False)
 
 

@@ -52,6 +52,8 @@ def test_arrays_that_are_no_graph() -> None:
         hybrid.from_edges([(0, 1)], weight=[1])
     with pytest.raises(InputError, match="cannot be a name"):
         hybrid.from_edges([[], []], [[], []])
+    with pytest.raises(InputError, match="a weight is beyond 64 bits"):
+        hybrid.from_edges([1], [2], np.array([2**63], np.uint64))
 
 
 def test_tuples_are_names() -> None:
