@@ -24,9 +24,11 @@ from benchmarks.soak_report import Outcome, make_report
 from benchmarks.soak_service import SoakService
 from benchmarks.soak_tally import Sample
 from hybrid.errors import EnvironmentProblem
+from hybrid.schema import ON_RANKS
 from hybrid.terminal import note
 
 _SAMPLE_S, _TICK_S, _TELL_S = 5.0, 0.1, 60.0
+_PATIENCE_S = 10.0  # for a moment at which the ranks compute
 _KEPT_S = 120.0  # for the jobs that are open at the end
 _CLIENTS = {"ask_questions": 4, "run_jobs": 3, "bring_graphs": 1, "misbehave": 2, "listen": 2}
 _LOOKED_AT_AGAIN = 50  # finished jobs that must be there after a restart
@@ -135,7 +137,7 @@ class _Driver:
         self._samples: list[Sample] = []
         self._worker, self._rank = _Killed("worker"), _Killed("rank")
         self._restarts: list[dict[str, Any]] = []
-        self._told = {"worker deaths": 0, "worker restarts": 0, "crew restarts": 0}
+        self._told = dict.fromkeys(("worker deaths", "worker restarts", "searches", "rounds", "crew restarts"), 0)
         self._began = 0.0
 
     def run(self) -> None:
@@ -176,9 +178,10 @@ class _Driver:
                 next_tell += _TELL_S
                 counts, jobs = self._shared.tally.counts, len(self._shared.tally.jobs)
                 note(f"{now:.0f} s: {counts['right']} right, {counts['wrong']} wrong, {jobs} jobs")
-            if kills and now >= kills[0] and self._kill_worker(now):
+            if kills and now >= kills[0]:
                 kills.pop(0)
-            if rank_kills and now >= rank_kills[0] and self._kill_rank(now):
+                self._kill_worker(now)
+            if rank_kills and now >= rank_kills[0] and self._kill_rank(now, hurry=now > rank_kills[0] + _PATIENCE_S):
                 rank_kills.pop(0)
             if now >= restart:
                 restart = seconds + 1
@@ -197,14 +200,28 @@ class _Driver:
 
     # ------------------------------------------------------------------------------------------ violence
 
-    def _kill_worker(self, now: float) -> bool:
-        told = self._service.readiness()
-        pids = {one["pid"] for one in (told or {}).get("workers", []) if one["pid"]}
-        return self._kill(self._worker, now, pids)
+    def _kill_worker(self, now: float) -> None:
+        """One that serves; killed while it starts, five times, it would rightly be given up."""
+        told = self._service.readiness() or {}
+        pids = {one["pid"] for one in told.get("workers", []) if one["state"] in ("ready", "busy") and one["pid"]}
+        if not self._kill(self._worker, now, pids):
+            self._shared.tally.count("worker not there to be killed")
 
-    def _kill_rank(self, now: float) -> bool:
+    def _kill_rank(self, now: float, *, hurry: bool) -> bool:
+        """While the ranks compute, if they do so soon."""
         told = (self._service.readiness() or {}).get("ranks") or {}
-        return told.get("state") == "up" and self._kill(self._rank, now, set(self._service.ranks()))
+        if told.get("state") != "up" or not (hurry or self._ranks_compute()):
+            return False
+        return self._kill(self._rank, now, set(self._service.ranks()))
+
+    def _ranks_compute(self) -> bool:
+        from benchmarks.soak_clients import Caller
+
+        caller = Caller(self._shared)
+        _, told = caller.json("GET", "/v1/jobs?limit=50")
+        caller.close()
+        running = [job for job in told["jobs"] if (job["state"], job["phase"]) == ("running", "running")]
+        return any(job["algorithm"] in ON_RANKS and "npu.mode" not in job["options"] for job in running)
 
     def _kill(self, kind: _Killed, now: float, pids: set[int]) -> bool:
         if not pids or kind.waiting or not self._service.kill(self._draw.choice(sorted(pids))):
@@ -283,6 +300,8 @@ class _Driver:
         for one in told.get("workers", []):
             self._told["worker deaths"] += one["deaths"]
             self._told["worker restarts"] += one["restarts"]
+            self._told["searches"] += one["searches"]
+            self._told["rounds"] += one["rounds"]
         self._told["crew restarts"] += (told.get("ranks") or {}).get("restarts", 0)
 
     def outcome(self) -> Outcome:

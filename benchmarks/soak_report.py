@@ -133,9 +133,15 @@ def _kill_lines(outcome: Outcome) -> list[str]:
         back = killed["recovered_seconds"]
         spent = f", after {sorted(back)[len(back) // 2]:.1f} s (median; longest {max(back):.1f} s)" if back else ""
         told = outcome.told["crew restarts" if name == "rank" else "worker restarts"]
+        absent = outcome.tally.counts["worker not there to be killed"]
+        at_work = (
+            f"; {absent} times it was not there to be killed; lent to {outcome.told.get('searches', 0)} jobs and "
+            f"batches, {outcome.told.get('rounds', 0)} rounds"
+        )
         lines.append(
             f"{name:8}  killed {len(killed['moments'])} times, back {len(back)} times{spent}; the service tells of "
             f"{told} {'crews started again' if name == 'rank' else 'workers started again'}"
+            + (at_work if name == "worker" else "")
         )
     return lines
 

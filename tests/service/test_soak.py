@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.output import Report
 from benchmarks.soak import soak
 from benchmarks.soak_check import check_query, check_run
 from benchmarks.soak_reference import Reference
 from benchmarks.soak_report import Outcome, complaints, make_report
 from benchmarks.soak_service import Leftovers
 from benchmarks.soak_tally import Accepted, Sample, Spec, Tally, fate_of, trend
+from hybrid.commands import bench
 
 
 def path_graph() -> Reference:
@@ -110,6 +114,15 @@ def test_verdict() -> None:
     report = make_report(wrong, argparse.Namespace(ranks=2))
     assert report.failed
     assert any("another distance" in line for line in report.lines)
+
+
+def test_what_failed_is_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    for failed, code in ((True, 1), (False, 0)):
+        module: Any = ModuleType("some_benchmark")
+        module.execute = lambda options, failed=failed: Report("some", {}, failed=failed)
+        monkeypatch.setitem(sys.modules, "some_benchmark", module)
+        options = argparse.Namespace(benchmark_module="some_benchmark", json=None, plot=None)
+        assert bench.execute(options) == code
 
 
 def test_a_few_seconds_of_it() -> None:
