@@ -19,6 +19,7 @@ from typing import Protocol
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from hybrid.service.memory import Tidier
 from hybrid.service.problems import Problem
 
 _log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class Compute:
         self._thread: int | None = None
         self._queries_first = True
         self._undisturbed_until = 0.0
+        self._tidier = Tidier()
         self.busy_s = 0.0
 
     # --------------------------------------------------------------------------------------- any thread
@@ -206,6 +208,7 @@ class Compute:
             with self._changed:
                 self._running = None
                 self._open = False
+            self._tidier.tidy()
 
     def _serve_batch(self) -> None:
         batch = self._gather()

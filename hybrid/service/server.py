@@ -23,6 +23,7 @@ from hybrid.schema import Config
 from hybrid.service.access import read_token
 from hybrid.service.application import make_app
 from hybrid.service.logs import set_up_logging
+from hybrid.service.memory import keep_few_arenas
 from hybrid.service.service import Service
 from hybrid.terminal import say
 
@@ -69,6 +70,7 @@ class Server:
 
     def run(self) -> None:
         """Serve until told to end."""
+        keep_few_arenas()
         sys.setswitchinterval(_SWITCH_S)
         listening = bind(self.settings.host, self.settings.port)
         address = listening.getsockname()

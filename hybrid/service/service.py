@@ -199,7 +199,7 @@ class Service:
             raise Problem(409, f"{len(waiting)} jobs need the graph", "cancel them first")
         entry = self.catalogue.remove(name)
         if entry.graph is not None:
-            self.workers.forget(entry.graph)
+            self.workers.forget(entry.graph, [one.graph for one in self.catalogue.all() if one.graph is not None])
         self.journal.forget_graph(name)
         entry.state = "failed"
         self.bus.publish("graph", {**entry.tell(), "state": "unloaded"})

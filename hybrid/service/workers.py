@@ -13,7 +13,7 @@ import dataclasses
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,9 +140,10 @@ class Workers:
                 worker.let_go(plans.why)
         return plans
 
-    def forget(self, graph: Graph) -> None:
-        """A graph has gone."""
-        self._plans.pop(graph, None)
+    def forget(self, graph: Graph, kept: Iterable[Graph]) -> None:
+        """A graph has gone; those that a late question planned for after they had gone go with it."""
+        known = {id(one) for one in kept}
+        self._plans = {one: plans for one, plans in list(self._plans.items()) if id(one) in known}
         for worker in self.all:
             if worker.core is not None and worker.core.graph is graph:
                 worker.let_go(_BEFORE)
