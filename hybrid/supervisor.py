@@ -20,8 +20,8 @@ from hybrid.interrupts import interrupts_held
 from hybrid.plan import largest_core
 from hybrid.schema import Config
 
-# How far a worker on the engine's own CPUs steps back, on the scale of nice(1). While it starts it takes what the
-# engine leaves; at work the engine's threads still come first, and rounds take no longer.
+# How far a worker on the engine's own CPUs steps back, on the scale of nice(1). While it starts, and nobody waits for
+# it, it takes what the engine leaves; at work the engine's threads still come first, and rounds take no longer.
 _STARTING, _WORKING = 19, 5
 _CAUSES = {
     0: "the worker ended by itself",
@@ -62,7 +62,8 @@ class WorkerSupervisor:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
         if self._shares_cpus:
-            _step_back(self._process.pid, _STARTING)
+            # In mode share the search waits for it, and ranks that wait keep the CPUs busy by polling.
+            _step_back(self._process.pid, _WORKING if npu.mode == "share" else _STARTING)
 
     def let_work(self) -> None:
         """The worker has started: what it does from now on somebody may wait for."""

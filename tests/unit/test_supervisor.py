@@ -24,12 +24,14 @@ def sleeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("device", "ascend_here", "steps_back"), [
     ("auto", False, True), ("cpu", False, True), ("auto", True, False), ("ascend", False, False),
 ])  # fmt: skip
+@pytest.mark.parametrize("mode", ["race", "share"])
 def test_a_worker_on_the_engines_cpus_steps_back(
-    sleeper: Path, monkeypatch: pytest.MonkeyPatch, device: str, ascend_here: bool, steps_back: bool
+    sleeper: Path, monkeypatch: pytest.MonkeyPatch, device: str, ascend_here: bool, steps_back: bool, mode: str
 ) -> None:
     """Loading MindSpore beside the engine must not hold up its threads; a device's launches must not wait for them."""
     monkeypatch.setattr(supervisor, "_has_ascend", lambda: ascend_here)
-    worker = WorkerSupervisor(sleeper, load_config(None, [f"npu.device={device}"]), sleeper / "worker.log")
+    options = [f"npu.device={device}", f"npu.mode={mode}"]
+    worker = WorkerSupervisor(sleeper, load_config(None, options), sleeper / "worker.log")
     worker.start()
     try:
         assert worker.pid is not None
@@ -39,6 +41,8 @@ def test_a_worker_on_the_engines_cpus_steps_back(
         worker.let_work()
         assert (os.getpriority(os.PRIO_PROCESS, worker.pid) > ours) == steps_back, "the engine still comes first"
         assert os.getpriority(os.PRIO_PROCESS, worker.pid) <= starting
+        if mode == "share":
+            assert starting < 19, "it is waited for, by ranks that keep the CPUs busy"
         assert worker.cause_of_death() is None
     finally:
         worker.kill()
