@@ -15,8 +15,8 @@ from typing import Any
 
 from hybrid.breakeven import Curve, Point, as_json, curves_of, tell_rate
 from hybrid.report import style
+from hybrid.report.head import draw_head
 from hybrid.report.markup import Markup, el
-from hybrid.report.page import POLICY
 from hybrid.report.tables import row, table
 from hybrid.report.units import count, ratio, seconds, share
 from hybrid.tune_plots import CSS, Mark, Series, axis, draw
@@ -48,15 +48,7 @@ def points_csv(points: Sequence[Point]) -> str:
 def render(identity: dict[str, Any], points: Sequence[Point]) -> str:
     """The page."""
     graph, curves = identity["graph"], curves_of(points)
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        el("title", f"Tandem: break-even on {graph['name']}"),
-        el("link", rel="icon", href="data:,"),
-        el("style", style.CSS, CSS),
-    )
+    head = draw_head(f"break-even on {graph['name']}", style.CSS, CSS)
     algorithms = list(dict.fromkeys(curve.algorithm for curve in curves))
     where = f"{identity['host']}, {identity['threads']} threads; {identity['written']}"
     main = el(

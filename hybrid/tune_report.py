@@ -15,8 +15,8 @@ from typing import Any
 
 from hybrid.profiles import SIMULATED
 from hybrid.report import style
+from hybrid.report.head import draw_head
 from hybrid.report.markup import EMPTY, Markup, el, join
-from hybrid.report.page import POLICY
 from hybrid.report.tables import row, table
 from hybrid.report.units import DASH, count, ratio, seconds, share
 from hybrid.tune_advice import Advice, Curve, noise_of, noise_text
@@ -108,15 +108,7 @@ def as_json(found: Findings) -> dict[str, Any]:
 def render(found: Findings) -> str:
     """The page."""
     graph = found.identity["graph"]
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        el("title", f"Tandem: tuning {graph['name']}"),
-        el("link", rel="icon", href="data:,"),
-        el("style", style.CSS, CSS),
-    )
+    head = draw_head(f"tuning {graph['name']}", style.CSS, CSS)
     where = f"{found.identity['host']}, {found.identity['threads']} threads"
     main = el(
         "main",

@@ -16,6 +16,7 @@ from hybrid.report import ranks_style, script, style
 from hybrid.report.charts import draw_breakdown
 from hybrid.report.events import as_list
 from hybrid.report.facts import Facts, facts_of
+from hybrid.report.head import draw_head
 from hybrid.report.headline import draw_cards, draw_headline, top_line
 from hybrid.report.library_sections import draw_counters, draw_library_runs, draw_result, draw_result_cards, draw_spread
 from hybrid.report.markup import Markup, el
@@ -24,25 +25,14 @@ from hybrid.report.ranks_section import draw_ranks_section
 from hybrid.report.tables import round_table, run_table
 from hybrid.report.units import count, plural, seconds, share
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-
 
 def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object], config_text: str) -> str:
     """The whole report as HTML text."""
     facts = facts_of(summary, trace)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     state = "certified" if facts.certified else "NOT certified"
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        el("title", f"Tandem: {facts.graph.get('name') or 'report'} ({state})"),
-        el("link", rel="icon", href="data:,"),
-        el("style", style.CSS, ranks_style.CSS if facts.on_ranks else ""),
-        # Before the body, so that the closed panels never flash up.
-        el("script", Markup("document.documentElement.classList.add('js')")),
-    )
+    css = ranks_style.CSS if facts.on_ranks else ""
+    head = draw_head(f"{facts.graph.get('name') or 'report'} ({state})", style.CSS, css, scripted=True)
     body = el(
         "body",
         style.PATTERNS,

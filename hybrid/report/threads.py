@@ -14,16 +14,16 @@ from pathlib import Path
 from hybrid.report import script, style
 from hybrid.report.blocks import Block, gather
 from hybrid.report.events import Event, read_events
+from hybrid.report.head import draw_head
 from hybrid.report.lettering import fitted_text
-from hybrid.report.markup import Markup, el, join, percent
+from hybrid.report.markup import Markup, el, percent
 from hybrid.report.panels import legend_item, zoomable
 from hybrid.report.scale import TimeScale, window
 from hybrid.report.tables import row, table
-from hybrid.report.timeline import AXIS, GAP, LABEL_FROM, LANE, NARROWEST, SEPARATE_FROM, draw_axis
+from hybrid.report.timeline import AXIS, GAP, LABEL_FROM, LANE, NARROWEST, SEPARATE_FROM, draw_frame
 from hybrid.report.units import count, moment, plural, seconds, share
 from hybrid.trace import Trace
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 MAX_LANES = 64
 BLOCKS = 400  # in a lane
 STYLES = {"push": "cpu", "pull": "pull", "wait": "wait", "update": "pack", "totals": "other"}
@@ -64,16 +64,7 @@ def write_threads_report(path: Path | str, trace: Trace, title: str = "Loops") -
 def render_threads_page(trace: Iterable[object], title: str) -> str:
     """The page as HTML text."""
     threads = threads_of(trace)
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        el("title", f"Tandem: {title}"),
-        el("link", rel="icon", href="data:,"),
-        el("style", style.CSS),
-        el("script", Markup("document.documentElement.classList.add('js')")),
-    )
+    head = draw_head(title, style.CSS, scripted=True)
     sections = [_timeline(threads), _balance(threads)] if threads else [el("p", _NOTHING)]
     body = el("body", style.PATTERNS, el("main", el("h1", title), *sections), el("script", script.SCRIPT))
     return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
@@ -145,31 +136,15 @@ def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
 
 def _draw(threads: Mapping[int, Sequence[Event]], scale: TimeScale) -> Markup:
     height = AXIS + len(threads) * (LANE + GAP)
-    names, bands, body = [], [], []
+    rows, body = [], []
     for place, (thread, events) in enumerate(threads.items()):
         y = AXIS + place * (LANE + GAP)
-        names.append(el("text", f"Thread {thread}", x=0, y=y + LANE / 2 + 4, class_="lane"))
-        bands.append(el("rect", x=0, y=y, width="100%", height=LANE, class_="band"))
+        rows.append((f"Thread {thread}", y, LANE))
         blocks = [Block(e.t0, e.t1, STYLES.get(e.kind, "cpu"), e, None, e.duration) for e in events]
         body += [_draw_block(one, y, scale) for one in gather(blocks, scale, narrow=NARROWEST, budget=BLOCKS)]
     waits = sum(e.duration for own in threads.values() for e in own if e.kind == "wait")
     words = f"{plural(len(threads), 'thread')} over {seconds(scale.span)}; {seconds(waits)} of waiting in all."
-    drawing = el(
-        "svg",
-        el("title", "What each thread did when", id="threads-t"),
-        el("desc", words, id="threads-d"),
-        join(bands),
-        el("g", draw_axis(scale, height), class_="axis"),
-        join(body),
-        class_="plot",
-        height=height,
-        width="100%",
-        role="img",
-        aria_labelledby="threads-t threads-d",
-        data_span=f"{scale.span:.9g}",
-    )
-    labels = el("svg", *names, class_="names", width=96, height=height, aria_hidden="true")
-    return el("div", labels, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
+    return draw_frame(rows, scale, height, body, name="threads", title="What each thread did when", description=words)
 
 
 def _draw_block(block: Block, y: int, scale: TimeScale) -> Markup:

@@ -347,12 +347,22 @@ def _frame(
 ) -> Markup:
     """The lanes' names at the left, the picture with its axis at the right, in a box that scrolls when zoomed."""
     height = lanes[-1].y + lanes[-1].height + 8
-    names = [el("text", lane.title, x=0, y=lane.middle + 4, class_="lane") for lane in lanes]
-    bands = [el("rect", x=0, y=lane.y, width="100%", height=lane.height, class_="band") for lane in lanes]
+    rows = [(lane.title, lane.y, lane.height) for lane in lanes]
+    told = _describe(events, scale, with_npu=lanes[-1].actor == "npu")
+    return draw_frame(rows, scale, height, body, name=name, title=title, description=told)
+
+
+def draw_frame(
+    rows: Sequence[tuple[str, int, int]], scale: TimeScale, height: int, body: Sequence[Markup], *, name: str,
+    title: str, description: str,
+) -> Markup:  # fmt: skip
+    """Rows by name, place and height, with what is drawn in them."""
+    names = [el("text", row, x=0, y=y + tall / 2 + 4, class_="lane") for row, y, tall in rows]
+    bands = [el("rect", x=0, y=y, width="100%", height=tall, class_="band") for _, y, tall in rows]
     drawing = el(
         "svg",
         el("title", title, id=f"{name}-t"),
-        el("desc", _describe(events, scale, with_npu=lanes[-1].actor == "npu"), id=f"{name}-d"),
+        el("desc", description, id=f"{name}-d"),
         join(bands),
         el("g", draw_axis(scale, height), class_="axis"),
         join(body),
