@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.output import Report, ratio_text
 from benchmarks.plot import Bar, draw_bars
 from benchmarks.workload import set_threads
-from hybrid.errors import EnvironmentProblem
+from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.terminal import note, progress, seconds, table
 
 Ends = np.ndarray  # int64[edges, 2], each edge once, no loops
@@ -35,7 +35,11 @@ def execute(options: argparse.Namespace) -> Report:
         raise EnvironmentProblem("this benchmark needs networkx", fix="pip install networkx") from None
     set_threads(options.threads)
     warnings.filterwarnings("ignore", message="Note: conversions to backend graphs are saved")
-    chosen = {name: make for name, make in ways(nx).items() if not options.only or name in options.only}
+    known = ways(nx)
+    unknown = [name for name in options.only if name not in known]
+    if unknown:
+        raise ConfigError("--only: no such way to build a graph", value=unknown[0], fix=f"one of: {'; '.join(known)}")
+    chosen = {name: known[name] for name in options.only or known}
     rows: list[dict[str, Any]] = []
     with progress("measuring", "graph") as bar:
         for done, (name, make) in enumerate(chosen.items()):

@@ -18,6 +18,7 @@ import hybrid  # noqa: E402
 from cpu_engine.errors import InputError  # noqa: E402
 from cpu_engine.kernels import adjacency as kernels  # noqa: E402
 from hybrid.api import adjacency  # noqa: E402
+from hybrid.errors import ConfigError  # noqa: E402
 from hybrid.networkx_backend.conversion import convert_from_nx  # noqa: E402
 
 compiled = pytest.mark.skipif(bool(getattr(numba.config, "DISABLE_JIT", False)), reason="needs the JIT")
@@ -195,3 +196,15 @@ def test_the_benchmark_measures_every_way_to_build(monkeypatch: pytest.MonkeyPat
     report = networkx_backend.execute(options)
     assert {row["way"] for row in report.data["ways"]} == set(networkx_backend.ways(networkx))
     assert "Tandem, again" in report.lines[1]
+
+
+def test_the_benchmark_refuses_a_way_that_it_does_not_know() -> None:
+    import argparse
+
+    from benchmarks import networkx_backend
+    from benchmarks.options import add_benchmarks
+
+    parser = argparse.ArgumentParser()
+    add_benchmarks(parser)
+    with pytest.raises(ConfigError, match="no such way"):
+        networkx_backend.execute(parser.parse_args(["networkx", "--only", "gnm"]))
