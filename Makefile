@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lint docs clean help
+.PHONY: run test stress lint docs clean help
 
 help:            ## show what can be made
 	@grep -hE '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -12,14 +12,18 @@ help:            ## show what can be made
 run: $(VENV)/.runtime       ## set up, then run the default job
 	$(BIN)/python run.py --config configs/cluster.yaml
 
-test: $(VENV)/.testing      ## set up, then run the test suite
-	$(BIN)/python -m pytest
+test: $(VENV)/.testing      ## set up, then run the test suite, JOBS (2) tests at a time
+	$(BIN)/python -m pytest -n $(or $(JOBS),2) --dist worksteal
+
+stress: $(VENV)/.testing    ## set up, then check every algorithm on random graphs for SECONDS (60), from SEED
+	$(BIN)/python -m tests.stress --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.testing      ## set up, then run the linters
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.audit
 
 docs: $(VENV)/.testing      ## set up, then build the documentation site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -9,21 +9,21 @@ from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.bfs import bar_of, describe_graph
-from benchmarks.contest import Contest, Entry, Hall, chosen_peers
-from benchmarks.gap import GapContestant, find_program
-from benchmarks.output import Report, memory_text, ratio_text
+from benchmarks.contest.bfs_contest import Contest, Entry, Hall, chosen_peers
+from benchmarks.contest.gap import GapContestant, find_program
+from benchmarks.contest.questions import QUESTIONS, Question, edge_weights, value_finding
+from benchmarks.contest.rounds import Finding, Root, play
+from benchmarks.contest.workload import Workload, config_of, hand_out, open_workload, set_threads, work_folder
+from benchmarks.output import Report, interval_text, memory_text, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.peers.tandem import job_settings
 from benchmarks.plot import draw_bars
-from benchmarks.questions import QUESTIONS, Question, edge_weights, value_finding
-from benchmarks.rounds import Finding, Root, play
-from benchmarks.workload import Workload, config_of, hand_out, open_workload, set_threads, work_folder
-from hybrid.library import algorithm_named
-from hybrid.library.algorithm import Task
-from hybrid.library_job import run_once
-from hybrid.sources import Source
-from hybrid.terminal import progress, seconds, table
-from hybrid.trace import Trace
+from hybrid.algorithms import algorithm_named
+from hybrid.algorithms.algorithm import Task
+from hybrid.cli.terminal import progress, seconds, table
+from hybrid.job.algorithm_job import run_once
+from hybrid.job.sources import Source
+from hybrid.results.trace import Trace
 
 
 def execute(options: argparse.Namespace) -> Report:
@@ -53,18 +53,19 @@ def with_weights(workload: Workload) -> Workload:
     return dataclasses.replace(workload, graph=dataclasses.replace(graph, weight=edge_weights(*ends)))
 
 
-def checked_answers(workload: Workload, question: Question, roots: list[Root]) -> dict[Root, Finding]:
-    """Our own answers, each of which has passed its check."""
+def checked_answers(workload: Workload, question: Question, roots: list[Root]) -> tuple[dict[Root, Finding], str]:
+    """Our own answers, each of which has passed its check; and how far from convergence one ended at its limit."""
     algorithm = algorithm_named(question.name)
     config = job_settings(question, [root.user_id for root in workload.roots])
-    found = {}
+    found, unfinished = {}, ""
     for root in roots:
         source = Source(root.user_id, root.internal) if question.rooted else None
         run = run_once(algorithm, Task(workload.graph, config, source), Trace())
+        unfinished = unfinished or algorithm.unfinished(run.counters)
         found[root] = value_finding(question, run.arrays[algorithm.fields[0].name])
         if question.form == "total":  # every triangle has three corners
             found[root] = dataclasses.replace(found[root], reached=found[root].reached // 3)
-    return found
+    return found, unfinished
 
 
 def run_contest(
@@ -74,8 +75,8 @@ def run_contest(
     present, absent = chosen_peers(options)
     roots = workload.roots if question.rooted else workload.roots[:1]
     program = find_program(options.gap, question.gap) if options.gap and question.gap else None
-    expected = checked_answers(workload, question, roots)
-    contest = Contest(workload, [], {}, absent, baseline=OURS)
+    expected, unfinished = checked_answers(workload, question, roots)
+    contest = Contest(workload, [], {}, absent, baseline=OURS, unfinished=unfinished)
     with ExitStack() as open_things:
         folder = open_things.enter_context(work_folder(options))
         hand_out(
@@ -110,11 +111,20 @@ def report_of(contest: Contest, question: Question, silent: list[str], options: 
     rows, graph = contest.rows(), contest.workload.as_dict()
     report = Report(
         question.name,
-        {"graph": graph, "threads": options.threads, "baseline": OURS, "contestants": rows, "without": silent},
+        {
+            "graph": graph,
+            "threads": options.threads,
+            "baseline": OURS,
+            "contestants": rows,
+            "without": silent,
+            "unfinished": contest.unfinished,
+        },
         absent=contest.absent,
     )
     report.lines += [describe_graph(graph), "", _table(rows)]
     report.lines += [f"{row['name']} is not ranked: {row['problem']}" for row in rows if row["problem"]]
+    if contest.unfinished:
+        report.lines.append(f"{OURS} did not converge: {contest.unfinished}; peers without a limit went on")
     report.lines += [f"{name} does not have {question.name}, or not in the form asked for" for name in silent]
     what = algorithm_named(question.name).title
     report.charts.append(
@@ -131,9 +141,10 @@ def _table(rows: list[dict[str, Any]]) -> str:
     cells = [
         [
             row["name"], str(row["threads"] or ""), seconds(row["best_seconds"]), seconds(row["mean_seconds"]),
-            f"{row['noise']:.2f}", ratio_text(row["times_baseline"]), memory_text(row["peak_bytes"]),
+            f"{row['noise']:.2f}", ratio_text(row["times_baseline"]), interval_text(row["times_interval"]),
+            memory_text(row["peak_bytes"]),
         ]
         for row in rows
         if "best_seconds" in row
     ]  # fmt: skip
-    return table(["contestant", "threads", "best", "mean", "noise", "x tandem", "memory"], cells)
+    return table(["contestant", "threads", "best", "mean", "noise", "x tandem", "interval", "memory"], cells)

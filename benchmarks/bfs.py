@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks.contest import BASELINE, Contest, run_contest
+from benchmarks.contest.bfs_contest import BASELINE, Contest, run_contest
+from benchmarks.contest.workload import config_of, open_workload, set_threads
 from benchmarks.output import Report, memory_text, ratio_text
 from benchmarks.plot import Bar, draw_bars
-from benchmarks.workload import config_of, open_workload, set_threads
-from hybrid.terminal import count, seconds, table
+from hybrid.cli.terminal import count, plural, seconds, table
 
 
 def execute(options: argparse.Namespace) -> Report:
@@ -47,10 +47,9 @@ def report_of(contest: Contest, options: argparse.Namespace) -> Report:
 def describe_graph(graph: dict[str, Any]) -> str:
     """One line on the graph."""
     direction = "directed" if graph["directed"] else "undirected"
-    vertices = f"{count(graph['vertices'])} vertices ({count(graph['isolated'])} isolated)"
-    return (
-        f"{graph['name']}: {vertices}, {count(graph['edges'])} {direction} edges; {len(graph['roots'])} start vertices"
-    )
+    vertices = f"{plural(graph['vertices'], 'vertex')} ({count(graph['isolated'])} isolated)"
+    edges = plural(graph["edges"], f"{direction} edge")
+    return f"{graph['name']}: {vertices}, {edges}; {plural(len(graph['roots']), 'start vertex')}"
 
 
 def contest_table(rows: list[dict[str, Any]]) -> str:

@@ -16,21 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contest import chosen_peers
-from benchmarks.gap import find_program, run_gap
+from benchmarks.contest.bfs_contest import chosen_peers
+from benchmarks.contest.gap import find_program, run_gap
+from benchmarks.contest.process import Seat
+from benchmarks.contest.rounds import FIX, ContestantFailed, schedule
+from benchmarks.contest.workload import config_of, load_edges, set_threads, work_folder
 from benchmarks.output import Report, memory_text, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.peers.adapter import Pairs
 from benchmarks.plot import Bar, draw_bars
-from benchmarks.rounds import ContestantFailed, schedule
-from benchmarks.seat import Seat
-from benchmarks.workload import config_of, load_edges, set_threads, work_folder
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
+from cpu_engine.graph.build.extent import generated_extent, require_room
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import write_graph
 from cpu_engine.graph.generators import kronecker
-from hybrid.errors import ConfigError
-from hybrid.terminal import count, progress, seconds, table
+from hybrid.cli.terminal import count, progress, seconds, table
+from hybrid.errors import ConfigError, NotCertified
 
 EDGES_PER_VERTEX = 16
 
@@ -42,6 +43,7 @@ class Builder:
     name: str
     build: Callable[[], dict[str, Any]]
     accept: tuple[int, ...] | None  # numbers of edges that a right graph may have; None: we cannot know
+    digest: str = ""  # of a right graph's arcs, where the contestant shows its own
     runs: list[float] = field(default_factory=list)
     fastest: dict[str, Any] = field(default_factory=dict)
     peak_bytes: int | None = None  # the highest of all runs: later ones may reuse memory of earlier ones
@@ -58,6 +60,11 @@ class Builder:
             return
         if self.accept is not None and told["edges"] not in self.accept:
             self.problem = f"its graph has {told['edges']} edges, not {' or '.join(map(str, self.accept))}"
+        elif self.digest and told.get("digest") not in (None, self.digest):
+            self.problem = "its graph has other edges than the edge list"
+        if self.problem and self.name == OURS:
+            raise NotCertified(f"{self.name}: {self.problem}", fix=FIX)
+        if self.problem:
             return
         if not self.runs or told["seconds"] < min(self.runs):
             self.fastest = told
@@ -76,13 +83,13 @@ def measure_building(options: argparse.Namespace) -> Report:
     edges = load_edges(config)
     pairs = _dense_pairs(edges, directed=edges.directed is not False and config.graph.directed is not False)
     graph = build_graph(edges, directed=pairs.directed)
-    simple = graph.m if graph.directed else graph.m // 2
+    simple, digest = graph.m if graph.directed else graph.m // 2, pairs.digest()
     present, absent = chosen_peers(options)
     with ExitStack() as open_things:
         folder = open_things.enter_context(work_folder(options))
         pairs.save(folder / "pairs")
         builders = [
-            _seated(name, options, folder, open_things, (simple,), "build", {"folder": str(folder / "pairs")})
+            _seated(name, options, folder, open_things, (simple,), digest, "build", {"folder": str(folder / "pairs")})
             for name in (OURS, *(peer.name for peer in present))
         ]
         if options.gap:
@@ -109,11 +116,14 @@ def measure_building(options: argparse.Namespace) -> Report:
 def measure_reading(options: argparse.Namespace) -> Report:
     """Text edge list -> stored graph. The file has just been written, so it is in the page cache for everybody."""
     scale = max(1, (max(1, options.edges // EDGES_PER_VERTEX) - 1).bit_length())
-    edges = _cut(kronecker(scale, -(-options.edges >> scale) or 1, options.seed), options.edges)
+    edge_factor = -(-options.edges >> scale) or 1
+    require_room(generated_extent("kronecker", scale=scale, edge_factor=edge_factor), False, consume=False)
+    edges = _cut(kronecker(scale, edge_factor, options.seed), options.edges)
     graph = build_graph(edges)
     simple, raw = graph.m // 2, options.edges
     loops = np.unique(edges.src[edges.src == edges.dst]).size
     accept = (simple, simple + loops, raw)  # some readers keep loops, some duplicates as well
+    digest = _dense_pairs(edges, directed=False).digest()
     present, absent = chosen_peers(options)
     with ExitStack() as open_things:
         folder = open_things.enter_context(work_folder(options))
@@ -126,7 +136,7 @@ def measure_reading(options: argparse.Namespace) -> Report:
             scratch = folder / f"{name}-scratch"
             scratch.mkdir()
             details = {"path": str(text), "scratch": str(scratch)}
-            builders.append(_seated(name, options, folder, open_things, accept, "read", details))
+            builders.append(_seated(name, options, folder, open_things, accept, digest, "read", details))
         if options.gap:
             builders += _gap_builders(options, text, (simple,), symmetrize=True, reading=True)
         _play(builders, options.rounds)
@@ -137,7 +147,7 @@ def measure_reading(options: argparse.Namespace) -> Report:
 
 def _seated(
     adapter: str, options: argparse.Namespace, folder: Path, open_things: ExitStack, accept: tuple[int, ...],
-    request: str, details: dict[str, str],
+    digest: str, request: str, details: dict[str, str],
 ) -> Builder:  # fmt: skip
     seat = Seat(adapter, options.threads, folder / f"{adapter}.log", options.time_limit)
     open_things.callback(seat.close)
@@ -149,7 +159,7 @@ def _seated(
             introduced.append(True)
         return seat.ask(request, **details)
 
-    return Builder(adapter, build, accept)
+    return Builder(adapter, build, accept, digest)
 
 
 def _gap_builders(

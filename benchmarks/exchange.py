@@ -16,21 +16,22 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.contest.proof import core_answer, require_close
+from benchmarks.contest.workload import set_threads
 from benchmarks.output import Report, memory_text
 from benchmarks.plot import Bar, draw_bars
-from benchmarks.workload import set_threads
-from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.calibration_measure import first_values
+from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem
-from hybrid.opening import open_graph
-from hybrid.partner import NpuPartner
-from hybrid.plan import count_core_edges
-from hybrid.terminal import count, progress, seconds, table
-from hybrid.trace import Trace
-from hybrid.traverse import Answer, traverse_alone
-from hybrid.warmup import make_engine
+from hybrid.job.opening import open_graph
+from hybrid.job.warm_up import make_engine
+from hybrid.offload.traverse import Answer, traverse_alone
+from hybrid.planning.calibration_measure import first_values
+from hybrid.planning.plan import count_core_edges
+from hybrid.results.trace import Trace
+from hybrid.worker.solver import NpuPartner
 
 INDEX = "index"
 _FIX = "run `python run.py doctor`, which starts a worker and tells what is missing"
@@ -71,7 +72,8 @@ def measure(graph: Graph, overrides: dict[str, object], options: argparse.Namesp
                         values = np.where(values < 0, 0.0, 1.0 / k).astype(np.float32)
                     elif program == "or-and":
                         values = (values >= 0).astype(np.int32)
-                    row = _time_rounds(partner, values, options.repeats)
+                    right = core_answer(graph, k, program, values)
+                    row = _time_rounds(partner, values, options.repeats, right, f"{config.exchange.format}, {program}")
                     facts = {"format": config.exchange.format, "program": program, "batch": batch, "core": k}
                     rows.append({**facts, "publish_seconds": published, **row})
             if options.index:
@@ -82,10 +84,15 @@ def measure(graph: Graph, overrides: dict[str, object], options: argparse.Namesp
     return [{**row, "core_edges": edges} for row in rows]
 
 
-def _time_rounds(partner: NpuPartner, values: np.ndarray, repeats: int) -> dict[str, Any]:
-    first, _ = _round(partner, values)  # reads the core, puts it on the device
-    _round(partner, values)
-    timed = [_round(partner, values) for _ in range(repeats)]
+def _time_rounds(partner: NpuPartner, values: np.ndarray, repeats: int, right: np.ndarray, what: str) -> dict[str, Any]:
+    def proven() -> tuple[float, Answer]:
+        took, answer = _round(partner, values)
+        require_close(answer.values, right, what)
+        return took, answer
+
+    first, _ = proven()  # reads the core, puts it on the device
+    proven()
+    timed = [proven() for _ in range(repeats)]
     times = sorted(took for took, _ in timed)
     parts = {
         name: statistics.median(float(answer.facts[name]) for _, answer in timed) for name in ("read_s", "compute_s")

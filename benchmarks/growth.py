@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks.contest import run_contest
+from benchmarks.contest.bfs_contest import run_contest
+from benchmarks.contest.workload import config_of, open_workload, set_threads
 from benchmarks.output import Report, memory_text, ratio_text
 from benchmarks.peers import Peer
 from benchmarks.plot import Series, draw_lines
-from benchmarks.workload import config_of, open_workload, set_threads
+from hybrid.cli.terminal import count, note, rate, seconds, table
 from hybrid.errors import ConfigError
-from hybrid.terminal import count, note, rate, seconds, table
 
 
 def execute(options: argparse.Namespace) -> Report:

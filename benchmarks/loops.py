@@ -12,6 +12,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,19 +21,22 @@ import numpy as np
 
 from benchmarks.algorithms import has_own_weights, with_weights
 from benchmarks.bfs import describe_graph
+from benchmarks.contest.proof import require, require_equal, require_search
+from benchmarks.contest.workload import Workload, config_of, open_workload, set_threads
 from benchmarks.output import Report
-from benchmarks.workload import Workload, config_of, open_workload, set_threads
-from cpu_engine.algorithms.bfs_async import AsyncBfs
-from cpu_engine.algorithms.components import components
-from cpu_engine.algorithms.sssp import choose_delta, choose_spans, sssp
-from cpu_engine.algorithms.sssp_delta import Buckets
-from cpu_engine.algorithms.sssp_rows import prepare_rows
-from cpu_engine.algorithms.traversal import CoreSplit
+from cpu_engine.bfs.asynchronous import AsyncBfs
+from cpu_engine.bfs.many.check import check_levels
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.components.check import check_components
+from cpu_engine.components.weak import components
 from cpu_engine.graph.graph import Graph
-from cpu_engine.programs import Runner
-from hybrid.errors import NotCertified
-from hybrid.terminal import seconds, table
-from hybrid.traverse import traverse_alone
+from cpu_engine.programs import ProgramResult, Runner
+from cpu_engine.sssp.check import check_sssp
+from cpu_engine.sssp.delta import Buckets
+from cpu_engine.sssp.engine import choose_delta, choose_spans, sssp
+from cpu_engine.sssp.rows import prepare_rows
+from hybrid.cli.terminal import seconds, table
+from hybrid.offload.traverse import traverse_alone
 
 EXAMPLES = Path(__file__).parents[1] / "examples"  # what is measured
 
@@ -62,17 +66,18 @@ def example(name: str) -> ModuleType:
 
 
 def count_edges(graph: Graph, root: int, delta: int) -> list[dict[str, Any]]:
-    """For each way: edges looked at, how often a distance fell where that is counted, and that the answer is right."""
+    """For each way: edges looked at, how often a distance fell where that is counted; every answer is proven."""
     default = sssp(graph, root)
+    require(check_sssp(graph, root, default.distance, default.parent), graph, "default sssp")
     once = int(np.diff(graph.out_offsets)[default.distance >= 0].sum())
     rows = prepare_rows(graph)
-    tuned = relaxed_by(Buckets(rows, np.int64, choose_delta(rows), choose_spans(rows)), root)
-    plain = relaxed_by(Buckets(rows, np.int64, delta, ()), root)
+    right = default.distance
+    tuned = relaxed_by(Buckets(rows, np.int64, choose_delta(rows), choose_spans(rows)), root, right)
+    plain = relaxed_by(Buckets(rows, np.int64, delta, ()), root, right)
     pushed, report = example("vertex_programs/sssp_loop").shortest_paths(graph, root, delta)
     staged = example("sssp_stages").StagedPaths(graph).run(root)
-    for found in (pushed, staged.distance):
-        if not np.array_equal(found, default.distance):
-            raise NotCertified("a loop found other distances", value=root, fix="this is a defect: please report it")
+    require_equal(pushed, right, f"for_each, delta {delta}")
+    require_equal(staged.distance, right, "for_each and do_all, in stages")
     counted = {
         "tuned delta-stepping": (tuned, None),
         "default sssp": (default.relaxations, None),
@@ -90,24 +95,53 @@ def count_edges(graph: Graph, root: int, delta: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def relaxed_by(buckets: Buckets, root: int) -> int:
-    """Edges that delta-stepping on the graph itself looks at."""
+def relaxed_by(buckets: Buckets, root: int, right: np.ndarray) -> int:
+    """Edges that delta-stepping on the graph itself looks at; its distances must be the ``right`` ones."""
     buckets.start(root)
     edges = 0
     while buckets.waiting:
         edges += buckets.step().edges
+    require_equal(np.where(buckets.dist == buckets.unreached, -1, buckets.dist), right, "delta-stepping")
     return edges
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What is on the clock, and the proof of what it returns, which is not."""
+
+    run: Callable[[Any], Any]
+    prove: Callable[[Any, Any], None]
 
 
 def time_programs(workload: Workload, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Vertex programs and their tuned counterparts in turns: the best seconds of each, over all roots."""
     graph, roots = workload.graph, [root.internal for root in workload.roots]
-    spread = Runner(example("vertex_programs/bfs").BFS, graph)
+    bfs = example("vertex_programs/bfs").BFS
+    spread = Runner(bfs, graph)
     labels = Runner(example("vertex_programs/components").COMPONENTS, graph)
     engine = AsyncBfs(CoreSplit(graph))
-    pairs: dict[str, tuple[list[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
-        "BFS, push and pull": (roots, spread.run, lambda root: traverse_alone(engine, root)),
-        "components": ([None], lambda _: labels.run(), lambda _: components(graph)),
+
+    def prove_levels(root: int, found: ProgramResult) -> None:
+        level = np.where(found["level"] == bfs.offered.neutral, -1, found["level"].astype(np.int64))
+        require(check_levels(graph, np.array([root]), level[np.newaxis]), graph, "the BFS program")
+
+    def prove_labels(_: None, label: np.ndarray) -> None:
+        require(check_components(graph, label.astype(np.int32)), graph, "components")
+
+    pairs: dict[str, tuple[list[Any], Timed, Timed]] = {
+        "BFS, push and pull": (
+            roots,
+            Timed(spread.run, prove_levels),
+            Timed(
+                lambda root: traverse_alone(engine, root),
+                lambda root, found: require_search(graph, found.level, found.parent, root),
+            ),
+        ),
+        "components": (
+            [None],
+            Timed(lambda _: labels.run()["label"], prove_labels),
+            Timed(lambda _: components(graph).label, prove_labels),
+        ),
     }
     rows = []
     for name, (starts, program, tuned) in pairs.items():
@@ -115,11 +149,13 @@ def time_programs(workload: Workload, options: argparse.Namespace) -> list[dict[
         for start in starts:
             least = dict.fromkeys(best, float("inf"))
             for turn in range(options.rounds * options.trials + 1):
-                for who, run in (("program", program), ("tuned", tuned)):
+                for who, one in (("program", program), ("tuned", tuned)):
                     began = time.perf_counter()
-                    run(start)
+                    found = one.run(start)
+                    spent = time.perf_counter() - began
+                    one.prove(start, found)
                     if turn:  # the first compiles
-                        least[who] = min(least[who], time.perf_counter() - began)
+                        least[who] = min(least[who], spent)
             best = {who: best[who] + least[who] / len(starts) for who in best}
         rows.append({"program": name, "seconds": best["program"], "tuned_seconds": best["tuned"]})
     return rows

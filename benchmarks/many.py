@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.bfs import describe_graph
-from benchmarks.digest import joined_finding
+from benchmarks.contest.digest import joined_finding
+from benchmarks.contest.process import Seat
+from benchmarks.contest.rounds import Finding, Root, Turn, play
+from benchmarks.contest.summary import figures, ranking, times_slower
+from benchmarks.contest.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
 from benchmarks.output import Report, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.plot import Bar, draw_bars
-from benchmarks.rounds import Finding, Root, Turn, play
-from benchmarks.seat import Seat
-from benchmarks.summary import figures, ranking, times_slower
-from benchmarks.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
-from hybrid.terminal import progress, seconds, table
+from hybrid.cli.terminal import progress, seconds, table
 
 SINGLE = "one by one"
 VARIANTS = {"single": SINGLE, "many": "at once, levels", "many+parents": "at once, levels and parents"}
@@ -26,7 +26,7 @@ class BatchContestant:
     """One way to traverse from all sources; its turn takes the batch as a whole."""
 
     def __init__(self, name: str, seat: Seat, variant: str, batch: list[Root], expected: Finding) -> None:
-        self.name = name
+        self.name, self.ours = name, True
         self._seat, self._variant, self._expected = seat, variant, expected
         self._batch = [root.internal for root in batch]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from hybrid.schema import ON_RANKS, GeneratorConfig
+from hybrid.config.schema import ON_RANKS, GeneratorConfig
 
 KINDS = ("kronecker", "uniform", "grid")
 
@@ -172,6 +172,21 @@ def _add_start(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
 
 
+def _add_busy(parser: argparse.ArgumentParser) -> None:
+    _add_graph(parser)
+    parser.add_argument("--busy", type=_positive, default=2, metavar="N", help="busy processes (default %(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="such as bfs, 'bfs level', sssp, wcc")
+    parser.add_argument("--rounds", type=_positive, default=3, help="turns, quiet and busy (default %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=0.5, help="of each, quiet and busy, per turn (default %(default)g)"
+    )
+    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    parser.add_argument(
+        "--pause", type=float, default=0.002, metavar="S", help="rest between runs (default %(default)s s)"
+    )
+    parser.set_defaults(scale=10)
+
+
 def _add_exchange(parser: argparse.ArgumentParser) -> None:
     default = GeneratorConfig()
     parser.add_argument("--kind", choices=KINDS, default=default.kind, help="generator (default %(default)s)")
@@ -315,10 +330,10 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
         "benchmarks.strategies",
         _add_strategies,
     ),
-    "threads": ("how BFS gains from threads", "benchmarks.threads", _add_threads),
+    "threads": ("how BFS gains from threads", "benchmarks.machine.threads", _add_threads),
     "many": ("64 sources at once against one after the other", "benchmarks.many", _add_many),
     "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
-    "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks", _add_ranks),
+    "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks.command", _add_ranks),
     "loops": ("user-written loops and vertex programs against the tuned ones", "benchmarks.loops", _add_loops),
     "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.regret", _add_regret),
     "service": (
@@ -328,7 +343,7 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     ),
     "soak": (
         "the service for ten minutes under everything at once, worker and ranks killed: nothing wrong, lost or left?",
-        "benchmarks.soak",
+        "benchmarks.soak.command",
         _add_soak,
     ),
     "networkx": (
@@ -337,6 +352,7 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
         _add_networkx,
     ),
     "start": ("does a worker that is starting delay the CPU engine?", "benchmarks.start", _add_start),
+    "busy": ("what do other busy programs cost?", "benchmarks.machine.busy", _add_busy),
     "exchange": ("a round through the exchange directory, worker warm", "benchmarks.exchange", _add_exchange),
-    "machine": ("memory bandwidth of this machine", "benchmarks.machine", _add_machine),
+    "machine": ("memory bandwidth of this machine", "benchmarks.machine.command", _add_machine),
 }

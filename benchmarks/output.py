@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine_facts import MachineState
 from benchmarks.peers import Peer
 from benchmarks.plot import Chart, write_plot
 from hybrid import __version__
+from hybrid.cli.terminal import note, say
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.terminal import note, say
+from hybrid.planning.machine_facts import MachineState
+from hybrid.results.whole_file import write_whole
 
 PLOTS = (".svg", ".html", ".htm")
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -74,6 +74,11 @@ def ratio_text(value: float | None) -> str:
     return f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
 
 
+def interval_text(value: tuple[float, float] | None) -> str:
+    """``1.20-1.34``; empty where there is none."""
+    return "" if value is None else f"{value[0]:.2f}-{value[1]:.2f}"
+
+
 def memory_text(size: int | None) -> str:
     """``1.2 GiB``; empty where there is none."""
     if size is None:
@@ -98,12 +103,9 @@ def _plain(value: Any) -> Any:
 
 
 def _write(path: str, text: str) -> None:
-    temporary = Path(f"{path}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(Path(path), text)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise EnvironmentProblem(
             f"cannot be written: {error.strerror}", path=path, fix="choose a folder that exists and is yours"
         ) from None

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hybrid.report.markup import Markup, el, join
-from hybrid.report.units import compact
+from hybrid.charts.markup import Markup, el, join
+from hybrid.charts.units import compact
 
 WIDTH = 960
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 190, 64, 46

@@ -1,6 +1,6 @@
 """``bench strategies``: every strategy on the same start vertices, level by level: time, frontier, edges looked at.
 
-The strategies are whatever ``cpu_engine.algorithms.expansion`` lists; a new one appears here by itself.
+The strategies are whatever ``cpu_engine.bfs.strategies.names`` lists; a new one appears here by itself.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.bfs import describe_graph
+from benchmarks.contest.process import Seat
+from benchmarks.contest.rounds import Finding, Record, Root, Turn, play
+from benchmarks.contest.summary import figures, ranking, times_slower
+from benchmarks.contest.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
 from benchmarks.output import Report, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.plot import Bar, Series, draw_bars, draw_lines
-from benchmarks.rounds import Finding, Record, Root, Turn, play
-from benchmarks.seat import Seat
-from benchmarks.summary import figures, ranking, times_slower
-from benchmarks.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
 from cpu_engine.graph.graph import Graph
+from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.errors import ConfigError
-from hybrid.terminal import count, progress, seconds, table
 
 DEFAULT = "auto"
 Step = dict[str, Any]
@@ -30,7 +30,7 @@ class StrategyContestant:
     """One strategy; keeps the steps of its fastest run from each root, each step with its own fastest time."""
 
     def __init__(self, name: str, seat: Seat, expected: dict[Root, Finding]) -> None:
-        self.name = name
+        self.name, self.ours = name, True
         self._seat, self._expected = seat, expected
         self.steps: dict[Root, list[Step]] = {}
 
@@ -99,7 +99,7 @@ def execute(options: argparse.Namespace) -> Report:
 
 def chosen_strategies(only: list[str]) -> list[str]:
     """The names to measure, the default first."""
-    from cpu_engine.algorithms.expansion import STRATEGIES
+    from cpu_engine.bfs.strategies.names import STRATEGIES
 
     unknown = [name for name in only if name not in STRATEGIES]
     if unknown:
@@ -110,10 +110,10 @@ def chosen_strategies(only: list[str]) -> list[str]:
 
 def measure_balances(graph: Graph, root: int, shares: int) -> dict[str, float]:
     """How evenly the strategies that deal edges out do so: the busiest thread's edges over the mean."""
-    from cpu_engine.algorithms.balance import measure_balance
-    from cpu_engine.algorithms.expand_push import PrivatePushExpander
-    from cpu_engine.algorithms.expand_push_edge import EdgePushExpander
-    from cpu_engine.algorithms.traversal import CoreSplit
+    from cpu_engine.bfs.balance import measure_balance
+    from cpu_engine.bfs.strategies.push import PrivatePushExpander
+    from cpu_engine.bfs.strategies.push_edge import EdgePushExpander
+    from cpu_engine.bfs.traversal import CoreSplit
 
     split = CoreSplit(graph)
     return {

@@ -1,4 +1,7 @@
-"""Pages of the documentation site that are made from the code: command line, API reference, examples."""
+"""Pages of the documentation site that are made from the code: command line, API reference, examples.
+
+The files of these names in docs/ say where to look without the site; the site has the made text in their place.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File
-
 ROOT = Path(__file__).resolve().parent.parent
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
 
 
-def on_files(files: Any, config: Any) -> Any:
-    made = {"command-line.md": command_line(), "api-reference.md": api_reference(), "examples.md": examples()}
-    for name, text in made.items():
-        files.append(File.generated(config, name, content=text))
-    return files
+def on_page_read_source(page: Any, config: Any) -> str | None:
+    """The made text of a page; None leaves it to its file."""
+    make = MADE.get(page.file.src_uri)
+    return None if make is None else make()
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -43,8 +43,8 @@ def command_line() -> str:
 
 def _help(main: Any, command: list[str]) -> str:
     if command == ["worker"]:  # a program of its own, which would take this process's place
-        asked = [sys.executable, "-m", "npu_engine", "--help"]
-        return subprocess.run(asked, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+        asked = [sys.executable, "-m", "npu_engine", "--program", "tandem worker", "--help"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True, cwd=ROOT).stdout  # noqa: S603 - our own worker
     caught = io.StringIO()
     with contextlib.redirect_stdout(caught), contextlib.suppress(SystemExit):
         main([*command, "--help"])
@@ -81,3 +81,6 @@ def examples() -> str:
         first = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
         parts.append(f"## {path.relative_to(ROOT / 'examples')}\n{first}\n\n```python\n{text.rstrip()}\n```\n")
     return "\n".join(parts)
+
+
+MADE = {"command-line.md": command_line, "api-reference.md": api_reference, "examples.md": examples}

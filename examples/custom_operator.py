@@ -16,7 +16,7 @@ import numpy as np
 import hybrid
 from cpu_engine.schedule import Reduction, do_all
 from hybrid.report.threads import write_threads_report
-from hybrid.trace import Trace
+from hybrid.results.trace import Trace
 
 UNDECIDED, INSIDE, OUTSIDE = 0, 1, 2
 

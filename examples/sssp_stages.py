@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.sssp_rows import prepare_rows
 from cpu_engine.graph.graph import Graph
 from cpu_engine.schedule import Reduction, add_task, atomic_add, atomic_lower, do_all, for_each
+from cpu_engine.sssp.rows import prepare_rows
 
 NONE = np.iinfo(np.int64).max
 PUSHED_SHARE = 1 / 64  # of all edges: looked at before there is a bound
@@ -122,7 +122,7 @@ def _plain(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def main(scale: int) -> None:
-    from cpu_engine.graph.build import build_graph
+    from cpu_engine.graph.build.builder import build_graph
     from cpu_engine.graph.edges import EdgeList
     from cpu_engine.graph.generators import kronecker
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from exchange.escape import printable
+
 
 class ExchangeError(Exception):
     """A file, flag or directory of the exchange that cannot be used."""
@@ -21,7 +23,11 @@ class ExchangeError(Exception):
         place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         shown = "" if value is None else f" (value {value!r})"
         advice = "" if fix is None else f". Fix: {fix}"
-        super().__init__(f"{place}{reason}{shown}{advice}")
+        super().__init__(printable(f"{place}{reason}{shown}{advice}"))
+
+
+class DirectoryRefused(ExchangeError):
+    """The directory that the user named cannot be made, or is another job's: not a fault of the worker's."""
 
 
 class RoundGone(ExchangeError):

@@ -6,7 +6,7 @@ coordinator removes only what carries its own token. The other end is ``worker_m
 
 from __future__ import annotations
 
-import json
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,14 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchange import binary, files, layout, payload, text
-from exchange.disk import DISK, Disk
+from exchange.codec import binary, payload, text
+from exchange.codec.index import CoreIndexArrays, index_arrays
+from exchange.codec.text import Header, IntArray
+from exchange.counted import plural
 from exchange.errors import ExchangeError, RoundGone
-from exchange.index import CoreIndexArrays, index_arrays
-from exchange.layout import Format
-from exchange.programs import MIN_PLUS, ProgramFacts, Rows, program_facts, require_rows
-from exchange.text import Header, IntArray
-from exchange.worker_mailbox import DEFAULT_MAX_BYTES, FACTS_BYTES, CoreIdentity, WorkerMailbox, round_path
+from exchange.filesystem.disk import DISK, Disk
+from exchange.filesystem.folder import Folder
+from exchange.filesystem.owner_lock import DirectoryLock, lock_directory
+from exchange.protocol import layout
+from exchange.protocol.layout import Format
+from exchange.protocol.programs import MIN_PLUS, ProgramFacts, Rows, program_facts, require_rows
+from exchange.worker_facts import FACTS_BYTES, parse_facts
+from exchange.worker_mailbox import DEFAULT_MAX_BYTES, CoreIdentity, WorkerMailbox, require_round_id
 
 __all__ = ["DEFAULT_MAX_BYTES", "Answer", "CoordinatorMailbox", "CoreIdentity", "WorkerMailbox"]
 
@@ -35,6 +40,7 @@ _ANSWER_BYTES_EXTRA = 1 << 20
 # What an honest answer takes at most, by the form of its numbers: a vertex and its values, and some facts.
 _LONGEST_VERTEX, _LONGEST_VALUE = 12, {"int32": 11, "float32": 17}
 _HEADER_BYTES = 4096
+_PROBLEMS_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,11 @@ class Answer:
 
 
 class CoordinatorMailbox:
-    """The coordinator's end. Between ``open`` and ``close``/``cleanup`` the directory belongs to this job alone."""
+    """The coordinator's end. Between ``open`` and ``close``/``cleanup`` the directory belongs to this job alone.
+
+    ``own_worker``: the worker is a process of this user, so only this user's answers are read. Otherwise an answer
+    belongs to the user who announced it: ok.flag and data have one owner.
+    """
 
     def __init__(
         self,
@@ -62,6 +72,7 @@ class CoordinatorMailbox:
         max_bytes: int = DEFAULT_MAX_BYTES,
         token: str | None = None,
         durable: bool = False,
+        own_worker: bool = False,
         disk: Disk = DISK,
     ) -> None:
         if format not in ("text", "binary"):
@@ -71,10 +82,14 @@ class CoordinatorMailbox:
         self.directory = Path(directory)
         self.token = token or layout.new_token()
         self.format: Format = format
-        self._max_bytes, self._durable, self._disk = max_bytes, durable, disk
-        self._lock: files.DirectoryLock | None = None
+        self._max_bytes, self._durable, self._own_worker, self._disk = max_bytes, durable, own_worker, disk
+        self._lock: DirectoryLock | None = None
+        self._top: Folder | None = None
         self._cores = 0
-        self._core_path: Path | None = None
+        self._core: Folder | None = None
+        self._round: Folder | None = None  # the one that was looked at last
+        self._answered_by: int | None = None  # who announced the answer in there
+        self._indexed_by: int | None = None
         self._core_size = 0
         self._program: ProgramFacts = program_facts(MIN_PLUS)
         self._weighted = False
@@ -89,23 +104,32 @@ class CoordinatorMailbox:
         self.close()
 
     def open(self) -> None:
-        """Create the directory if needed, lock it, and take away an earlier job's stop.flag."""
+        """Create the directory if needed, lock it, and take away an earlier job's stop.flag.
+
+        ``DirectoryRefused`` when the directory cannot be made or is another job's; any other ExchangeError is about
+        what somebody put into it.
+        """
         if self._lock is not None:
             return
-        files.make_directory(self.directory, self._disk)
-        lock = files.lock_directory(self.directory, self.token, disk=self._disk)
+        self._top = Folder.make(self.directory, self._disk)
         try:
-            files.remove_file(self.directory / layout.STOP_FLAG, disk=self._disk)
-        except ExchangeError:
-            lock.release(remove=False)
+            self._lock = lock_directory(self._top, self.token)
+            self._top.remove(layout.STOP_FLAG)
+        except BaseException:
+            self.close()
             raise
-        self._lock = lock
 
     def close(self) -> None:
         """Let the directory go and leave all files as they are."""
+        self._let_go(remove=False)
+
+    def _let_go(self, *, remove: bool) -> None:
         if self._lock is not None:
-            self._lock.release(remove=False)
-            self._lock = None
+            self._lock.release(remove=remove)
+        for folder in (self._round, self._core, self._top):
+            if folder is not None:
+                folder.close()
+        self._lock = self._top = self._core = self._round = None
 
     def cleanup(self, keep: bool = False) -> list[str]:
         """Remove this job's rounds, cores and lock (nothing with ``keep``) and close; what failed, as sentences.
@@ -113,23 +137,23 @@ class CoordinatorMailbox:
         stop.flag and worker.json stay, for a worker that has yet to look. Never raises: the result is already safe.
         """
         problems: list[str] = []
-        if self._lock is None:
+        if self._top is None:
             return problems
         if not keep:
             try:
-                names = files.list_names(self.directory, disk=self._disk)
+                names = self._top.names()
             except ExchangeError as error:
                 names = []
                 problems.append(str(error))
             for name in names:
                 if layout.belongs_to(name, self.token):
                     try:
-                        files.remove_tree(self.directory / name, disk=self._disk)
+                        self._top.retire(name)
                     except ExchangeError as error:
                         problems.append(str(error))
-        self._lock.release(remove=not keep)
-        self._lock = None
-        return problems
+        self._let_go(remove=not keep)
+        more = len(problems) - _PROBLEMS_SHOWN
+        return [*problems[:_PROBLEMS_SHOWN], *([f"and {more} more"] if more > 0 else [])]
 
     def publish_core(
         self,
@@ -144,18 +168,23 @@ class CoordinatorMailbox:
 
         They ask for ``program``. ``weight`` is aligned with ``out_targets``; None is 1 each.
         """
-        self._require_open()
+        top = self._open_top()
         facts = program_facts(program)
         weight = payload.core_weight(facts, weight, out_targets)
         self._cores += 1
-        directory = self.directory / layout.core_name(self._cores, self.token)
-        path = directory / layout.mind_graph_name(self.format)
+        name = layout.mind_graph_name(self.format)
         data = payload.encode_core(self.format, out_offsets, out_targets, k, facts, weight)
-        files.make_round_dir(directory, self._disk)
-        files.write_atomic(path, data, durable=self._durable, disk=self._disk)
-        self._core_path, self._core_size = path, k
+        core = top.make_folder(layout.core_name(self._cores, self.token))
+        try:
+            core.write(name, data, durable=self._durable)
+        except BaseException:
+            core.close()
+            raise
+        if self._core is not None:
+            self._core.close()
+        self._core, self._core_size, self._indexed_by = core, k, None
         self._program, self._weighted = facts, weight is not None
-        return path
+        return core.path / name
 
     def write_round(self, round_id: str, vertices: npt.NDArray[np.integer], values: npt.NDArray[np.integer]) -> None:
         """Write a round of min-plus on a single vector: `vertex value` pairs."""
@@ -171,15 +200,16 @@ class CoordinatorMailbox:
         require_rows(self._program, rows)
         if rows.shape[1] != self._core_size:
             raise ExchangeError(
-                f"{rows.shape[1]} columns for a core of {self._core_size} vertices",
+                f"{plural(rows.shape[1], 'column')} for a core of {plural(self._core_size, 'vertex', 'vertices')}",
                 fix="send a value per vertex of the published core",
             )
         if len(rows) > self.largest_batch:
             raise ExchangeError(
-                f"a batch of {len(rows)} vectors on a core of {self._core_size} vertices may take more than the "
+                f"a batch of {plural(len(rows), 'vector')} on a core of "
+                f"{plural(self._core_size, 'vertex', 'vertices')} may take more than the "
                 f"{self._max_bytes} bytes of exchange.max_bytes",
                 path=self.directory,
-                fix=f"send at most {self.largest_batch} vectors at once, or raise exchange.max_bytes",
+                fix=f"send at most {plural(self.largest_batch, 'vector')} at once, or raise exchange.max_bytes",
             )
         facts: dict[str, str | int | float] = {"round": round_id, "core": self._core_size}
         self._write_round(round_id, *payload.encode_rows(self.format, self._program, rows, facts))
@@ -195,32 +225,33 @@ class CoordinatorMailbox:
 
     def _write_round(self, round_id: str, data: bytes, meta: bytes | None) -> None:
         """The directory, the link to the core, then the values, which announce the round."""
-        self._require_open()
-        if self._core_path is None:
+        top = self._open_top()
+        if self._core is None:
             raise ExchangeError(
                 "no core was published", path=self.directory, fix="call publish_core before write_round"
             )
-        directory = self._round_path(round_id)
-        files.make_round_dir(directory, self._disk)
+        require_round_id(round_id)
+        self._look_at(top.make_folder(round_id))
+        assert self._round is not None
         try:
-            files.link_or_copy(
-                self._core_path,
-                directory / self._core_path.name,
-                max_bytes=self._max_bytes,
-                durable=self._durable,
-                disk=self._disk,
-            )
+            core_file = layout.mind_graph_name(self.format)
+            self._round.link_or_copy(self._core, core_file, most=self._max_bytes, durable=self._durable)
             if meta is not None:
-                self._write(directory / layout.VALUE_META, meta)
-            self._write(directory / layout.value_name(self.format), data)
+                self._round.write(layout.VALUE_META, meta, durable=self._durable)
+            self._round.write(layout.value_name(self.format), data, durable=self._durable)
         except ExchangeError:
             # Never announced, so nobody looks at it; what cannot be removed either is left for cleanup.
-            self._try_remove(directory)
+            with contextlib.suppress(ExchangeError):
+                top.retire(round_id)
             raise
 
     def ok_exists(self, round_id: str) -> bool:
         """Whether the worker says that its answer is complete."""
-        return files.exists(self._round_path(round_id) / layout.OK_FLAG, disk=self._disk)
+        folder = self._folder(round_id)
+        flag = None if folder is None else folder.flag(layout.OK_FLAG)
+        if flag is not None:
+            self._answered_by = flag.st_uid
+        return flag is not None
 
     def read_data(self, round_id: str) -> Answer:
         """The worker's answer to pairs; ExchangeError when it is missing, torn, malformed or huge."""
@@ -238,44 +269,52 @@ class CoordinatorMailbox:
         return payload.parse_answer_rows(self.format, data, meta, path, self._program, shape)
 
     def _read_answer(self, round_id: str, batch: int) -> tuple[Path, bytes, Header]:
-        directory = self._round_path(round_id)
-        path = directory / layout.data_name(self.format)
+        folder = self._folder(round_id)
+        if folder is None:
+            raise RoundGone("the round is gone", path=self.directory / round_id, fix="nothing: it is not waited for")
+        name = layout.data_name(self.format)
         per_vertex = _ANSWER_BYTES_PER_VERTEX + _ANSWER_BYTES_PER_VALUE * batch
         limit = min(self._max_bytes, _ANSWER_BYTES_EXTRA + per_vertex * self._core_size)
-        data = files.read_bytes(path, limit, disk=self._disk)
-        meta = directory / layout.DATA_META
-        if self.format == "text" or not files.exists(meta, disk=self._disk):
-            return path, data, {}
-        return path, data, text.parse_header(files.read_bytes(meta, FACTS_BYTES, disk=self._disk), meta)
+        owner = self._writer(self._answered_by)
+        data = folder.read(name, limit, owner=owner)
+        if self.format == "text":
+            return folder.path / name, data, {}
+        return folder.path / name, data, _meta(folder, layout.DATA_META, owner)
+
+    def _writer(self, announced_by: int | None) -> int | None:
+        """Whose an answer must be that this user has announced."""
+        return self._lock.uid if self._own_worker and self._lock is not None else announced_by
 
     def abandon(self, round_id: str) -> None:
         """Tell workers not to bother with this round."""
-        try:
-            files.create_flag(self._round_path(round_id) / layout.STOP_FLAG, disk=self._disk)
-        except RoundGone:
-            return
+        folder = self._folder(round_id)
+        if folder is not None:
+            with contextlib.suppress(RoundGone):
+                folder.create_flag(layout.STOP_FLAG)
 
     def remove_round(self, round_id: str) -> None:
         """Remove a round that is over, so that the directory stays small in a long job."""
-        files.remove_tree(self._round_path(round_id), disk=self._disk)
+        require_round_id(round_id)
+        self._open_top().retire(round_id)
 
     def tidy(self) -> None:
         """Remove this job's rounds, and cores that were published before the last; while no round is outstanding."""
-        current = None if self._core_path is None else self._core_path.parent.name
-        for name in files.list_names(self.directory, disk=self._disk):
+        current = None if self._core is None else self._core.path.name
+        top = self._open_top()
+        for name in top.names():
             if layout.belongs_to(name, self.token) and name != current:
-                files.remove_tree(self.directory / name, disk=self._disk)
+                top.retire(name)
 
     def write_stop(self) -> None:
         """Tell the worker and the other ranks that the NPU part is over."""
-        files.create_flag(self.directory / layout.STOP_FLAG, disk=self._disk)
+        self._open_top().create_flag(layout.STOP_FLAG)
 
     # ------------------------------------------------------------------------------------ the index
 
     def request_index(self) -> None:
         """Ask for the published core's index; ExchangeError when it cannot be had."""
-        self._require_open()
-        if self._core_path is None:
+        self._open_top()
+        if self._core is None:
             raise ExchangeError("no core was published", path=self.directory, fix="call publish_core first")
         if self._program.name != MIN_PLUS or self._weighted:
             raise ExchangeError(
@@ -286,60 +325,72 @@ class CoordinatorMailbox:
         needed = self._core_size**2 + _HEADER_BYTES
         if needed > self._max_bytes:
             raise ExchangeError(
-                f"the index of a core of {self._core_size} vertices takes {needed} bytes, and exchange.max_bytes is "
-                f"{self._max_bytes}",
+                f"the index of a core of {plural(self._core_size, 'vertex', 'vertices')} takes "
+                f"{needed} bytes, and exchange.max_bytes is {self._max_bytes}",
                 path=self.directory,
                 fix="choose a smaller core, or raise exchange.max_bytes",
             )
         request = text.encode_header({"core": self._core_size})
-        self._write(self._core_path.parent / layout.INDEX_REQUEST, request)
+        self._core.write(layout.INDEX_REQUEST, request, durable=self._durable)
 
     def index_exists(self) -> bool:
         """Whether the worker says that the index is complete."""
-        return self._core_path is not None and files.exists(self._core_path.parent / layout.OK_FLAG, disk=self._disk)
+        flag = None if self._core is None else self._core.flag(layout.OK_FLAG)
+        if flag is not None:
+            self._indexed_by = flag.st_uid
+        return flag is not None
 
     def read_index(self) -> CoreIndexArrays:
         """The published core's index: well formed, not yet checked against the core."""
-        assert self._core_path is not None, "nothing was asked"
-        directory, limit = self._core_path.parent, self._core_size**2 + _HEADER_BYTES
-        path, meta = directory / layout.INDEX, directory / layout.INDEX_META
-        distance = binary.parse_matrix(files.read_bytes(path, limit, disk=self._disk), path, self._core_size)
-        facts: Header = {}
-        if files.exists(meta, disk=self._disk):
-            facts = text.parse_header(files.read_bytes(meta, FACTS_BYTES, disk=self._disk), meta)
-        return index_arrays(distance, facts)
+        assert self._core is not None, "nothing was asked"
+        owner = self._writer(self._indexed_by)
+        data = self._core.read(layout.INDEX, self._core_size**2 + _HEADER_BYTES, owner=owner)
+        distance = binary.parse_matrix(data, self._core.path / layout.INDEX, self._core_size)
+        return index_arrays(distance, _meta(self._core, layout.INDEX_META, owner))
 
     def is_indexed_core(self, name: object) -> bool:
         """Whether that is the name of the published core."""
-        return self._core_path is not None and self._core_path.parent.name == name
+        return self._core is not None and self._core.path.name == name
 
     def abandon_index(self) -> None:
         """Nobody waits for the index any more."""
-        if self._core_path is not None:
-            files.create_flag(self._core_path.parent / layout.STOP_FLAG, disk=self._disk)
+        if self._core is not None:
+            self._core.create_flag(layout.STOP_FLAG)
 
     # ------------------------------------------------------------------------------------ the worker
 
     def worker_facts(self) -> dict[str, object] | None:
-        """What our worker says about itself (worker.json); None when there is nothing readable."""
-        try:
-            found = json.loads(files.read_bytes(self.directory / layout.WORKER_FACTS, FACTS_BYTES, disk=self._disk))
-        except (ExchangeError, ValueError, RecursionError):
+        """What our worker says about itself (worker.json), fit to be shown; None when there is nothing readable."""
+        if self._top is None:
             return None
-        return found if isinstance(found, dict) else None
-
-    def _round_path(self, round_id: str) -> Path:
-        return round_path(self.directory, round_id)
-
-    def _write(self, path: Path, data: bytes) -> None:
-        files.write_atomic(path, data, durable=self._durable, disk=self._disk)
-
-    def _require_open(self) -> None:
-        if self._lock is None:
-            raise ExchangeError("the exchange is not open", path=self.directory, fix="call open() first")
-
-    def _try_remove(self, directory: Path) -> None:
         try:
-            files.remove_tree(directory, disk=self._disk)
+            return parse_facts(self._top.read(layout.WORKER_FACTS, FACTS_BYTES, owner=self._writer(None)))
         except ExchangeError:
-            return
+            return None
+
+    def _open_top(self) -> Folder:
+        if self._top is None or self._lock is None:
+            raise ExchangeError("the exchange is not open", path=self.directory, fix="call open() first")
+        return self._top
+
+    def _folder(self, round_id: str) -> Folder | None:
+        """The directory of a round, as it was when it was made; None when it is gone."""
+        require_round_id(round_id)
+        if self._round is None or self._round.path.name != round_id:
+            try:
+                self._look_at(self._open_top().folder(round_id))
+            except RoundGone:
+                return None
+        return self._round
+
+    def _look_at(self, folder: Folder) -> None:
+        if self._round is not None:
+            self._round.close()
+        self._round, self._answered_by = folder, None
+
+
+def _meta(folder: Folder, name: str, owner: int | None) -> Header:
+    """The facts beside an answer, if there are any."""
+    if not folder.has(name):
+        return {}
+    return text.parse_header(folder.read(name, FACTS_BYTES, owner=owner), folder.path / name)

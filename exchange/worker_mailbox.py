@@ -1,11 +1,12 @@
 """A worker's end of an exchange directory: files in, arrays out, and the other way round. No decisions.
 
-Invariant: the order of writing. data before ok.flag, each whole or absent; ok.flag announces the answer.
+Invariant: the order of writing. data before ok.flag, each whole or absent; ok.flag announces the answer. What is read
+in a round belongs to the user who made the round's directory: a link to another user's file is never read.
 """
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import socket
 from pathlib import Path
@@ -13,16 +14,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from exchange import binary, files, layout, payload, text
-from exchange.disk import DISK, Disk
+from exchange.codec import binary, payload, text
+from exchange.codec.payload import CoreFile, Question
+from exchange.codec.text import Header, IntArray
 from exchange.errors import ExchangeError, RoundGone
-from exchange.layout import Format
-from exchange.payload import CoreFile, Question
-from exchange.programs import ProgramFacts, Rows
-from exchange.text import Header, IntArray
+from exchange.filesystem.disk import DISK, Disk, disk_error
+from exchange.filesystem.folder import Folder
+from exchange.filesystem.owner_lock import read_owner
+from exchange.protocol import layout
+from exchange.protocol.layout import Format
+from exchange.protocol.programs import ProgramFacts, Rows
+from exchange.worker_facts import FACTS_BYTES, encode_facts
 
 DEFAULT_MAX_BYTES = 1 << 30
-FACTS_BYTES = 1 << 16
+# What opening a link, a file or a directory of a user who shares nothing gives: none of them is a coordinator's round.
+_NO_ROUND = (errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM)
 CoreIdentity = tuple[int, int, int, int]
 
 
@@ -48,13 +54,21 @@ class WorkerMailbox:
         self._facts: dict[str, object] = {"pid": os.getpid(), "host": socket.gethostname()}
         self._over: set[str] = set()
         self._indexed: set[str] = set()
+        self._top: Folder | None = None
+        self._round: Folder | None = None  # the round or core that was looked at last
         self._old_stop = self._stop_identity() if ignore_old_stop else None
 
     def announce(self, **facts: object) -> None:
         """Write worker.json: pid and host, the facts announced before, and these."""
         self._facts.update(facts)
-        data = json.dumps(self._facts, sort_keys=True).encode() + b"\n"
-        files.write_atomic(self.directory / layout.WORKER_FACTS, data, durable=self._durable, disk=self._disk)
+        self._open_top().write(layout.WORKER_FACTS, encode_facts(self._facts), durable=self._durable)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for folder in (self._round, self._top):
+            if folder is not None:
+                folder.close()
+        self._round = self._top = None
 
     def pending_rounds(self) -> list[str]:
         """Announced rounds without answer and not abandoned, lowest number first.
@@ -62,8 +76,9 @@ class WorkerMailbox:
         Only those of the job that owns the directory, as far as owner.lock names it: a leftover of a dead job is not
         worth anyone's time.
         """
-        owner = files.read_owner(self.directory, disk=self._disk).get("token")
-        listed = files.list_rounds(self.directory, disk=self._disk)
+        top = self._open_top()
+        owner = read_owner(top).get("token")
+        listed = top.rounds()
         self._over.intersection_update(listed)  # forget what is removed, so that this set does not grow for ever
         pending: list[str] = []
         for round_id in listed:
@@ -71,8 +86,14 @@ class WorkerMailbox:
             if round_id in self._over or (owner is not None and parts is not None and parts.token != owner):
                 continue
             try:
-                names = files.list_names(self.directory / round_id, disk=self._disk)
+                with top.folder(round_id) as folder:
+                    names = folder.names()
             except RoundGone:
+                continue
+            except ExchangeError as error:
+                if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _NO_ROUND:
+                    raise
+                self._over.add(round_id)
                 continue
             if layout.OK_FLAG in names or layout.STOP_FLAG in names:
                 self._over.add(round_id)
@@ -82,7 +103,8 @@ class WorkerMailbox:
 
     def core_identity(self, round_id: str) -> CoreIdentity:
         """What tells one core file from another (device, inode, size, mtime) by a mere stat: links share it."""
-        return self._identity(self._core_file(round_id)[0])
+        folder = self._folder(round_id)
+        return self._identity(folder, layout.mind_graph_name(_format(folder)))
 
     def load_core(self, round_id: str) -> tuple[IntArray, CoreIdentity]:
         """The core's edges, int64[e, 2] ([e, 3] when weighted), and the file's identity."""
@@ -91,24 +113,26 @@ class WorkerMailbox:
 
     def load_core_file(self, round_id: str) -> tuple[CoreFile, CoreIdentity]:
         """The core with its weights, of whichever type, and the file's identity."""
-        return self._load_core(*self._core_file(round_id))
+        folder = self._folder(round_id)
+        return self._load_core(folder, _format(folder))
 
     def load_values(self, round_id: str) -> tuple[IntArray, Header]:
         """The values of a single vector of min-plus, int64[r, 2] rows `vertex value`, and the file's header."""
         question = self.load_question(round_id)
         if question.pairs is None:
-            raise ExchangeError("these are rows of a batch", path=self._round_path(round_id), fix="use load_question")
+            raise ExchangeError("these are rows of a batch", path=self.directory / round_id, fix="use load_question")
         return question.pairs, question.header
 
     def load_question(self, round_id: str) -> Question:
         """The round: its program, and pairs or rows."""
-        format = self._format(round_id)
-        path = self._round_path(round_id) / layout.value_name(format)
-        data = files.read_bytes(path, self._max_bytes, disk=self._disk)
-        meta_path = self._round_path(round_id) / layout.VALUE_META
+        folder = self._folder(round_id)
+        format = _format(folder)
+        path = folder.path / layout.value_name(format)
+        data = folder.read(path.name, self._max_bytes, owner=folder.uid)
         meta = None
-        if format == "binary" and files.exists(meta_path, disk=self._disk):
-            meta = text.parse_header(files.read_bytes(meta_path, FACTS_BYTES, disk=self._disk), meta_path)
+        if format == "binary" and folder.has(layout.VALUE_META):
+            raw = folder.read(layout.VALUE_META, FACTS_BYTES, owner=folder.uid)
+            meta = text.parse_header(raw, folder.path / layout.VALUE_META)
         question = payload.parse_question(format, data, meta, path, self._max_bytes)
         if question.header.get("round", round_id) != round_id:
             raise ExchangeError(
@@ -121,29 +145,29 @@ class WorkerMailbox:
 
     def write_data(self, round_id: str, pairs: npt.NDArray[np.integer], header: payload.Facts) -> None:
         """Write the answer to pairs, in the format of the question. Not yet the flag."""
-        format = self._format(round_id)
+        folder = self._folder(round_id)
         facts: dict[str, str | int | float] = {"round": round_id, **header}
-        if format == "text":
-            self._write_answer(round_id, format, text.encode_pairs(pairs, facts), None)
+        if _format(folder) == "text":
+            self._write_answer(folder, "text", text.encode_pairs(pairs, facts), None)
         else:
-            self._write_answer(round_id, format, binary.encode_pairs(pairs), text.encode_header(facts))
+            self._write_answer(folder, "binary", binary.encode_pairs(pairs), text.encode_header(facts))
 
     def write_rows(self, round_id: str, program: ProgramFacts, rows: Rows, header: payload.Facts) -> None:
         """Write the answer to rows, in the format of the question. Not yet the flag."""
-        format = self._format(round_id)
+        folder = self._folder(round_id)
+        format = _format(folder)
         facts: dict[str, str | int | float] = {"round": round_id, **header}
         written = payload.encode_rows(format, program, rows, facts, every_vertex=not program.closes)
-        self._write_answer(round_id, format, *written)
+        self._write_answer(folder, format, *written)
 
-    def _write_answer(self, round_id: str, format: Format, data: bytes, meta: bytes | None) -> None:
-        directory = self._round_path(round_id)
+    def _write_answer(self, folder: Folder, format: Format, data: bytes, meta: bytes | None) -> None:
         if meta is not None:
-            self._write(directory / layout.DATA_META, meta)
-        self._write(directory / layout.data_name(format), data)
+            folder.write(layout.DATA_META, meta, durable=self._durable)
+        folder.write(layout.data_name(format), data, durable=self._durable)
 
     def create_ok(self, round_id: str) -> None:
         """Announce the answer, which must have been written."""
-        files.create_flag(self._round_path(round_id) / layout.OK_FLAG, disk=self._disk)
+        self._folder(round_id).create_flag(layout.OK_FLAG)
         self._over.add(round_id)
 
     def write_answer(self, round_id: str, pairs: npt.NDArray[np.integer], header: payload.Facts) -> None:
@@ -155,8 +179,9 @@ class WorkerMailbox:
 
     def pending_indexes(self) -> list[str]:
         """Cores whose index somebody waits for, by name; as for rounds, only those of the job that owns the place."""
-        owner = files.read_owner(self.directory, disk=self._disk).get("token")
-        listed = files.list_names(self.directory, disk=self._disk)
+        top = self._open_top()
+        owner = read_owner(top).get("token")
+        listed = top.names()
         self._indexed.intersection_update(listed)
         pending: list[str] = []
         for name in sorted(listed):
@@ -164,8 +189,9 @@ class WorkerMailbox:
             if token is None or name in self._indexed or (owner is not None and token != owner):
                 continue
             try:
-                names = files.list_names(self.directory / name, disk=self._disk)
-            except ExchangeError:  # gone in this moment
+                with top.folder(name) as folder:
+                    names = folder.names()
+            except ExchangeError:  # gone in this moment, or no directory
                 continue
             if layout.OK_FLAG in names or layout.STOP_FLAG in names:
                 self._indexed.add(name)
@@ -175,12 +201,14 @@ class WorkerMailbox:
 
     def load_indexed_core(self, name: str) -> tuple[CoreFile, CoreIdentity]:
         """The core of a pending index, and the file's identity."""
-        return self._load_core(*self._indexed_file(name))
+        folder = self._core(name)
+        return self._load_core(folder, _indexed_format(folder))
 
     def indexed_size(self, name: str) -> int:
         """The k of a pending index: its request says `# core k`."""
-        path = self._core_path(name) / layout.INDEX_REQUEST
-        header = text.parse_header(files.read_bytes(path, FACTS_BYTES, disk=self._disk), path)
+        folder = self._core(name)
+        path = folder.path / layout.INDEX_REQUEST
+        header = text.parse_header(folder.read(path.name, FACTS_BYTES, owner=folder.uid), path)
         k = payload.core_size(header, path)
         if k * k > self._max_bytes:
             raise ExchangeError(
@@ -191,14 +219,15 @@ class WorkerMailbox:
         return k
 
     def indexed_identity(self, name: str) -> CoreIdentity:
-        return self._identity(self._indexed_file(name)[0])
+        folder = self._core(name)
+        return self._identity(folder, layout.mind_graph_name(_indexed_format(folder)))
 
     def write_index(self, name: str, distance: npt.NDArray[np.uint8], header: payload.Facts) -> None:
         """Write index and facts, then the flag that announces them."""
-        directory = self._core_path(name)
-        self._write(directory / layout.INDEX_META, text.encode_header(header))
-        self._write(directory / layout.INDEX, binary.encode_array(distance))
-        files.create_flag(directory / layout.OK_FLAG, disk=self._disk)
+        folder = self._core(name)
+        folder.write(layout.INDEX_META, text.encode_header(header), durable=self._durable)
+        folder.write(layout.INDEX, binary.encode_array(distance), durable=self._durable)
+        folder.create_flag(layout.OK_FLAG)
         self._indexed.add(name)
 
     def skip_index(self, name: str) -> None:
@@ -207,76 +236,98 @@ class WorkerMailbox:
 
     def index_abandoned(self, name: str) -> bool:
         """Whether nobody waits for this index any more."""
-        directory = self._core_path(name)
-        if files.exists(directory / layout.STOP_FLAG, disk=self._disk):
+        try:
+            return _is_abandoned(self._core(name))
+        except ExchangeError:
             return True
-        return not files.exists(directory, disk=self._disk)
 
     # ------------------------------------------------------------------------------------ the end
 
     def stop_requested(self) -> bool:
         """Whether the worker is to leave: a (new) stop.flag is there, or the whole directory is gone."""
+        if not self._is_there():
+            return True
         found = self._stop_identity()
-        if found is None:
-            return not files.exists(self.directory, disk=self._disk)
-        return found != self._old_stop
+        return found is not None and found != self._old_stop
 
     def round_abandoned(self, round_id: str) -> bool:
         """Whether nobody waits for this round any more."""
-        directory = self._round_path(round_id)
-        if files.exists(directory / layout.STOP_FLAG, disk=self._disk):
+        try:
+            return _is_abandoned(self._folder(round_id))
+        except RoundGone:
             return True
-        return not files.exists(directory, disk=self._disk)
+
+    def _is_there(self) -> bool:
+        """Whether there is an exchange directory; another one that took its place is opened from now on."""
+        if self._top is None or not self._top.is_there():
+            self.close()
+            try:
+                self._disk.stat(self.directory)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            except OSError as error:
+                raise disk_error(error, self.directory, "look for the directory") from error
+        return True
 
     def _stop_identity(self) -> tuple[int, int] | None:
-        path = self.directory / layout.STOP_FLAG
-        if not files.exists(path, disk=self._disk):
-            return None
         try:
-            info = files.file_stat(path, disk=self._disk)
-        except ExchangeError:
+            info = self._open_top().lstat(layout.STOP_FLAG)
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise disk_error(error, self.directory / layout.STOP_FLAG, "look for the file") from error
         return info.st_ino, info.st_mtime_ns
 
-    def _identity(self, path: Path) -> CoreIdentity:
-        info = files.file_stat(path, disk=self._disk)
+    def _identity(self, folder: Folder, name: str) -> CoreIdentity:
+        info = folder.info(name)
         return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
 
-    def _load_core(self, path: Path, format: Format) -> tuple[CoreFile, CoreIdentity]:
-        identity = self._identity(path)
-        return payload.parse_core(format, files.read_bytes(path, self._max_bytes, disk=self._disk), path), identity
+    def _load_core(self, folder: Folder, format: Format) -> tuple[CoreFile, CoreIdentity]:
+        name = layout.mind_graph_name(format)
+        identity = self._identity(folder, name)
+        data = folder.read(name, self._max_bytes, owner=folder.uid, linked=True)
+        return payload.parse_core(format, data, folder.path / name), identity
 
-    def _write(self, path: Path, data: bytes) -> None:
-        files.write_atomic(path, data, durable=self._durable, disk=self._disk)
+    def _open_top(self) -> Folder:
+        if self._top is None:
+            self._top = Folder.open(self.directory, self._disk)
+        return self._top
 
-    def _round_path(self, round_id: str) -> Path:
-        return round_path(self.directory, round_id)
+    def _folder(self, round_id: str) -> Folder:
+        require_round_id(round_id)
+        return self._look_at(round_id)
 
-    def _core_path(self, name: str) -> Path:
+    def _core(self, name: str) -> Folder:
         if layout.core_token(name) is None:
             raise ValueError(f"not a core's name: {name!r}")
-        return self.directory / name
+        return self._look_at(name)
 
-    def _indexed_file(self, name: str) -> tuple[Path, Format]:
-        formats: tuple[Format, Format] = ("binary", "text")
-        for format in formats:
-            path = self._core_path(name) / layout.mind_graph_name(format)
-            if files.exists(path, disk=self._disk):
-                return path, format
-        raise ExchangeError("there is no core to index", path=self._core_path(name), fix="write mind_graph first")
-
-    def _format(self, round_id: str) -> Format:
-        """The format that the coordinator chose: the one of its values."""
-        binary_values = self._round_path(round_id) / layout.value_name("binary")
-        return "binary" if files.exists(binary_values, disk=self._disk) else "text"
-
-    def _core_file(self, round_id: str) -> tuple[Path, Format]:
-        format = self._format(round_id)
-        return self._round_path(round_id) / layout.mind_graph_name(format), format
+    def _look_at(self, name: str) -> Folder:
+        if self._round is None or self._round.path.name != name:
+            found = self._open_top().folder(name)
+            if self._round is not None:
+                self._round.close()
+            self._round = found
+        return self._round
 
 
-def round_path(directory: Path, round_id: str) -> Path:
-    """The directory of a round."""
+def require_round_id(round_id: str) -> None:
     if layout.parse_round_id(round_id) is None:
         raise ValueError(f"not a round id: {round_id!r}")  # and so never a path that leads elsewhere
-    return directory / round_id
+
+
+def _is_abandoned(folder: Folder) -> bool:
+    return folder.has(layout.STOP_FLAG) or not folder.is_there()
+
+
+def _format(folder: Folder) -> Format:
+    """The format that the coordinator chose: the one of its values."""
+    return "binary" if folder.has(layout.value_name("binary")) else "text"
+
+
+def _indexed_format(folder: Folder) -> Format:
+    formats: tuple[Format, Format] = ("binary", "text")
+    for format in formats:
+        if folder.has(layout.mind_graph_name(format)):
+            return format
+    raise ExchangeError("there is no core to index", path=folder.path, fix="write mind_graph first")

@@ -12,7 +12,6 @@ import ctypes
 import json
 import logging
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -23,7 +22,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from exchange.errors import ExchangeError
-from exchange.layout import worker_scratch_name
+from exchange.escape import PrintableFormatter
+from exchange.filesystem.scratch import private_folder, remove_folder
+from exchange.isolated import isolated_command
+from exchange.protocol.layout import worker_scratch_prefix
 from npu_engine.errors import (
     EXIT_FAILED,
     EXIT_NO_EXCHANGE,
@@ -41,6 +43,19 @@ PROGRAM = "tandem-worker"
 SMALLEST_BUDGET = 4096
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 LOG_FORMAT = f"%(asctime)s.%(msecs)03d {PROGRAM}[%(process)d] %(message)s"
+
+
+class SetProgram(argparse.Action):
+    """Names the program in its usage lines after the command that the user typed."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        parser.prog = str(values)
 
 
 class StopNow(BaseException):
@@ -71,6 +86,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "5 the exchange directory cannot be used, 1 anything else.",
     )
     add = parser.add_argument
+    add("--program", action=SetProgram, help=argparse.SUPPRESS)
     add("--exchange", type=Path, metavar="DIR", help="the exchange directory")
     add(
         "--device",
@@ -156,7 +172,7 @@ def make_log(*, live: bool = False) -> logging.Logger:
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     if live and sys.stderr.isatty():
         handler = AboveStatus(StatusLine(sys.stderr))
-    handler.setFormatter(logging.Formatter(LOG_FORMAT, "%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(PrintableFormatter(LOG_FORMAT, "%Y-%m-%d %H:%M:%S"))
     log.handlers = [handler]
     return log
 
@@ -197,9 +213,8 @@ def scratch_directory(exchange: Path, log: logging.Logger) -> Iterator[None]:
     It is a hidden one in the exchange directory, so that it goes with the job even if this process is killed.
     """
     home = os.getcwd()
-    path = exchange / worker_scratch_name(os.getpid())
     try:
-        path.mkdir()
+        path = private_folder(worker_scratch_prefix(os.getpid()), exchange)
     except OSError as error:
         log.warning("no scratch directory (%s): MindSpore may leave folders in %s", error, home)
         yield
@@ -209,14 +224,14 @@ def scratch_directory(exchange: Path, log: logging.Logger) -> Iterator[None]:
         yield
     finally:
         os.chdir(home)
-        shutil.rmtree(path, ignore_errors=True)
+        remove_folder(path)
 
 
 def run(arguments: argparse.Namespace, mailbox: WorkerMailbox, log: logging.Logger, signals: Signals) -> str:
     """Start up, then serve; why it ended."""
     began = time.perf_counter()
     version = import_mindspore()
-    from exchange.watch import Watcher
+    from exchange.filesystem.watch import Watcher
     from npu_engine.device import choose_device
     from npu_engine.pulse import AboveStatus
     from npu_engine.resident import ResidentCores
@@ -313,7 +328,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             log.warning("%s; starting again on the CPU", error.reason)
             # A fresh process, since this one cannot change its device any more. It keeps the process id.
             again = [*argv, "--device", "cpu", "--fallback-reason", error.reason]
-            os.execv(sys.executable, [sys.executable, "-m", "npu_engine", *again])
+            os.execv(sys.executable, [*isolated_command("npu_engine"), *again])  # noqa: S606 - our own module, no shell
         code, message = error.code, str(error)
     except StartError as error:
         code, message = error.code, str(error)

@@ -12,6 +12,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from exchange.counted import plural
 from exchange.errors import ExchangeError
 
 if TYPE_CHECKING:
@@ -99,5 +100,5 @@ class Pulse:
 
     def _line(self, state: str) -> str:
         last = "" if self.last_round_s is None else f", the last in {1e3 * self.last_round_s:.1f} ms"
-        held = f"{len(self._cores)} cores resident, {self._cores.nbytes / 2**20:.1f} MiB"
-        return f"{self._device} {state}: {self.rounds} rounds served{last}; {held}"
+        held = f"{plural(len(self._cores), 'core')} resident, {self._cores.nbytes / 2**20:.1f} MiB"
+        return f"{self._device} {state}: {plural(self.rounds, 'round')} served{last}; {held}"

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from exchange import protocol
+from exchange.codec.payload import Question
+from exchange.counted import plural
 from exchange.errors import ExchangeError, RoundGone
-from exchange.payload import Question
-from exchange.watch import Watcher
+from exchange.filesystem.watch import Watcher
+from exchange.protocol import machines as protocol
 from exchange.worker_mailbox import CoreIdentity, WorkerMailbox
 from npu_engine.index_service import IndexService
 from npu_engine.program import CoreProgram, IntArray, Interrupted, ProgramError
@@ -248,7 +249,7 @@ class Worker:
         self._log.info(
             "%s: %score %d, %d edges, %d values in, %d out, %d iterations, read %.1f compute %.1f write %.1f ms",
             round_id,
-            "" if question.rows is None else f"{question.program.name} on {question.batch} vectors, ",
+            "" if question.rows is None else f"{question.program.name} on {plural(question.batch, 'vector')}, ",
             done.core_size,
             done.core.edges,
             _values(sent),

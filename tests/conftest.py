@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import numba
 import psutil
 import pytest
 
@@ -40,6 +41,20 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ["TANDEM_CACHE"]
     else:
         os.environ["TANDEM_CACHE"] = before
+
+
+@pytest.fixture(autouse=True)
+def no_work_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' graphs are small; what they are to find in parallel kernels needs several threads all the same."""
+    monkeypatch.setattr("cpu_engine.threads.SMALL_WORK", 0)
+
+
+@pytest.fixture(autouse=True)
+def as_many_threads_as_before() -> Iterator[None]:
+    """A job sets the number of threads for its process; the next test does not inherit it."""
+    before = numba.get_num_threads()
+    yield
+    numba.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hybrid.traverse import Answer
+from hybrid.offload.traverse import Answer
 
 Word = Callable[[np.ndarray], np.ndarray]
 

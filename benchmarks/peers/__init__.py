@@ -7,17 +7,22 @@ import importlib.util
 from dataclasses import dataclass
 
 from benchmarks.peers.adapter import Adapter
+from hybrid.checkout import install_packages
 
 OURS = "tandem"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A library that may be installed: the adapter's name, the module it imports, and how to get it."""
+    """A library that may be installed: the adapter's name, the module it imports, and the package to install."""
 
     name: str
     module: str
-    install: str
+    package: str
+
+    @property
+    def install(self) -> str:
+        return install_packages(self.package)
 
     @property
     def present(self) -> bool:
@@ -25,10 +30,10 @@ class Peer:
 
 
 PEERS = (
-    Peer("networkit", "networkit", "pip install networkit"),
-    Peer("graphblas", "graphblas", "pip install 'python-graphblas[suitesparse]'"),
-    Peer("igraph", "igraph", "pip install igraph"),
-    Peer("scipy", "scipy", "pip install scipy"),
+    Peer("networkit", "networkit", "networkit"),
+    Peer("graphblas", "graphblas", "python-graphblas[suitesparse]"),
+    Peer("igraph", "igraph", "igraph"),
+    Peer("scipy", "scipy", "scipy"),
 )
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.questions import edge_weights
+from benchmarks.contest.digest import edges_digest
+from benchmarks.contest.questions import edge_weights
 
 Answer = Callable[[int, list[int]], Any]
 _ROWS = ("out_offsets", "out_targets", "in_offsets", "in_sources")
@@ -105,6 +106,12 @@ class Pairs:
             return src, dst
         return np.concatenate((src, dst)), np.concatenate((dst, src))
 
+    def digest(self) -> str:
+        """What a right graph's arcs come to: without loops and duplicates."""
+        src, dst = self.both_ways()
+        code = np.unique(src.astype(np.int64) * self.count + dst)
+        return edges_digest(code // self.count, code % self.count)
+
 
 class Adapter:
     """The base: everything that a library may leave out."""
@@ -156,9 +163,8 @@ class Adapter:
         """An answer as an array by vertex."""
         return np.asarray(outcome)
 
-    def problem(self, variant: str, outcome: Any, root: int) -> str:
-        """What the adapter itself knows to be wrong with an outcome; empty if nothing."""
-        return ""
+    def prove(self, variant: str, outcome: Any, root: int) -> None:
+        """Raise NotCertified if the adapter can tell that an outcome is wrong: our own engines have checkers."""
 
     def prepare_pairs(self, pairs: Pairs) -> Any:
         """The edge list in the form that ``build_pairs`` takes."""
@@ -175,6 +181,10 @@ class Adapter:
     def edge_count(self, built: Any) -> int | None:
         """Edges of a built graph, an undirected one counted once; None if the library kept loops or duplicates."""
         raise NotImplementedError
+
+    def arcs_digest(self, built: Any) -> str | None:
+        """``Pairs.digest`` of a built graph; None if the library does not show its arcs."""
+        return None
 
     def held_bytes(self, built: Any) -> int | None:
         """Size of a built graph; None if the library does not tell."""

@@ -16,27 +16,28 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.digest import joined_finding, level_finding
+from benchmarks.contest.digest import edges_digest, joined_finding, level_finding
+from benchmarks.contest.proof import Proofs, require_batch, require_handed_over, require_search
+from benchmarks.contest.questions import QUESTIONS, Question, question_of
 from benchmarks.peers.adapter import Adapter, Answer, Pairs
-from benchmarks.questions import QUESTIONS, Question
-from cpu_engine.algorithms.bfs_async import AsyncBfs
-from cpu_engine.algorithms.bfs_level import LevelBfs
-from cpu_engine.algorithms.certificate import certify
-from cpu_engine.algorithms.traversal import CoreSplit, Traversal
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.asynchronous import AsyncBfs
+from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.level_synchronous import LevelBfs
+from cpu_engine.bfs.traversal import CoreSplit, Traversal
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
-from cpu_engine.graph.store import open_store, save_store
+from cpu_engine.graph.store.graph_store import map_store, save_store
 from hybrid import __version__
+from hybrid.algorithms import algorithm_named
+from hybrid.algorithms.algorithm import Found, Task
+from hybrid.algorithms.proof import restore
 from hybrid.config import load_config
-from hybrid.library import algorithm_named
-from hybrid.library.algorithm import Found, Task
-from hybrid.library.proof import restore
-from hybrid.schema import Config
-from hybrid.sources import Source
-from hybrid.traverse import Traversed, traverse_alone
+from hybrid.config.schema import Config
+from hybrid.job.sources import Source
+from hybrid.offload.traverse import Traversed, traverse_alone
 
 STORE = "store"  # beside the rows that the other contestants load
 _VARIANT = re.compile(r"(?P<engine>level|async)(:(?P<strategy>[\w-]+))?(@(?P<threads>\d+))?(?P<user>\+user)?")
@@ -67,6 +68,7 @@ class TandemAdapter(Adapter):
         self._engines: dict[str, Traversal] = {}
         self._many: Any = None
         self._configs: dict[tuple[Any, ...], Config] = {}
+        self._proofs = Proofs()
 
     def version(self) -> str:
         return __version__
@@ -82,7 +84,7 @@ class TandemAdapter(Adapter):
         return folder / STORE
 
     def open_rows(self, prepared: Any) -> None:
-        self._graph = in_memory(open_store(prepared))
+        self._graph = in_memory(map_store(prepared))
         self._split = CoreSplit(self._graph)
         self._engines.clear()
         self._many = None
@@ -94,7 +96,7 @@ class TandemAdapter(Adapter):
         found = traverse_alone(self._engine(variant), root)
         if not variant.endswith("+user"):
             return Outcome(found)
-        return Outcome(found, graph.to_user_levels(found.level), graph.to_user_parents(found.parent))
+        return Outcome(found, *graph.to_user_search(found.level, found.parent))
 
     @property
     def answers(self) -> dict[str, Answer]:
@@ -102,12 +104,15 @@ class TandemAdapter(Adapter):
         return {name: partial(self._ask, name) for name in QUESTIONS}
 
     def _ask(self, name: str, root: int, roots: list[int]) -> Found:
+        return algorithm_named(name).run(self._task(name, root, roots))
+
+    def _task(self, name: str, root: int, roots: list[int]) -> Task:
         assert self._graph is not None
         ids = self._graph.user_ids[self._graph.user_position[[root, *roots]]].tolist()
         key = (name, *ids[1:])
         if key not in self._configs:
             self._configs[key] = job_settings(QUESTIONS[name], ids[1:])
-        return algorithm_named(name).run(Task(self._graph, self._configs[key], Source(ids[0], root)))
+        return Task(self._graph, self._configs[key], Source(ids[0], root))
 
     def values(self, name: str, outcome: Found) -> np.ndarray:
         assert self._graph is not None
@@ -118,11 +123,20 @@ class TandemAdapter(Adapter):
     def levels(self, variant: str, outcome: Outcome) -> np.ndarray:
         return outcome.traversed.level if outcome.user_level is None else outcome.user_level
 
-    def problem(self, variant: str, outcome: Outcome, root: int) -> str:
+    def prove(self, variant: str, outcome: Outcome | Found, root: int) -> None:
         assert self._graph is not None
+        question, roots = question_of(variant)
+        if question is not None:
+            assert isinstance(outcome, Found)
+            self._proofs.require(algorithm_named(question.name), self._task(question.name, root, roots), outcome)
+            return
+        assert isinstance(outcome, Outcome)
         found = outcome.traversed
-        certificate = certify(self._graph, found.level, found.parent, root)
-        return "" if certificate.holds else f"the certificate fails: {certificate.explain()}"
+        require_search(self._graph, found.level, found.parent, root, variant)
+        if outcome.user_level is not None and outcome.user_parent is not None:
+            require_handed_over(
+                self._graph, found.level, found.parent, outcome.user_level, outcome.user_parent, variant
+            )
 
     def build_pairs(self, prepared: Pairs) -> Graph:
         count, directed = prepared.count, prepared.directed
@@ -146,6 +160,14 @@ class TandemAdapter(Adapter):
     def edge_count(self, built: Graph) -> int:
         return built.m if built.directed else built.m // 2
 
+    def arcs_digest(self, built: Graph) -> str:
+        """Both sides of the rows, in the input's ids; an undirected graph has one side."""
+        ids = built.user_ids[built.user_position]
+        sides = [edges_digest(ids.repeat(np.diff(built.out_offsets)), ids[built.out_targets])]
+        if built.directed:
+            sides.append(edges_digest(ids[built.in_sources], ids.repeat(np.diff(built.in_offsets))))
+        return sides[0] if len(set(sides)) == 1 else " and ".join(sides)
+
     def held_bytes(self, built: Graph) -> int:
         return sum(array.nbytes for array in graph_arrays(built).values())
 
@@ -166,13 +188,12 @@ class TandemAdapter(Adapter):
         level, parent = engine.finish()
         spent = time.perf_counter() - began
         assert self._graph is not None
-        certificate = certify(self._graph, level, parent, root)
-        if not certificate.holds:
-            raise ValueError(f"the certificate fails: {certificate.explain()}")
+        require_search(self._graph, level, parent, root, details["variant"])
         return {"seconds": spent, "steps": steps, **dataclasses.asdict(level_finding(level))}
 
     def run_batch(self, **details: Any) -> dict[str, Any]:
-        """Many roots: one run after another, or all at once. Digesting the levels is off the clock."""
+        """Many roots: one run after another, or all at once. Proving and digesting the results is off the clock."""
+        assert self._graph is not None
         roots = np.asarray(details["roots"], np.int64)
         findings, spent = [], 0.0
         if details["variant"] == "single":
@@ -181,17 +202,19 @@ class TandemAdapter(Adapter):
                 began = time.perf_counter()
                 found = traverse_alone(engine, int(root))
                 spent += time.perf_counter() - began
+                require_search(self._graph, found.level, found.parent, int(root), "one by one")
                 findings.append(level_finding(found.level))
         else:
             together = self._many_engine()
             began = time.perf_counter()
             result = together.run(roots, parents=details["variant"] == "many+parents")
             spent = time.perf_counter() - began
+            require_batch(self._graph, roots, result, "all at once")
             findings = [level_finding(result.of(i)[0]) for i in range(roots.size)]
         return {"seconds": spent, **dataclasses.asdict(joined_finding(findings))}
 
     def _many_engine(self) -> Any:
-        from cpu_engine.algorithms.bfs_many import ManyBfs  # its kernels are only this benchmark's business
+        from cpu_engine.bfs.many.engine import ManyBfs  # its kernels are only this benchmark's business
 
         assert self._graph is not None
         if self._many is None:

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.comm.errors import CommError
+from cpu_engine.comm.kernels import pack as kernel
 from cpu_engine.comm.requests import NO_BYTES
-from cpu_engine.kernels import pack as kernel
 
 HEADER_BYTES = kernel.HEADER_BYTES
 PAIR_BYTES = 8  # what one update takes as (id, value), the yardstick
@@ -121,7 +121,6 @@ class Room:
     def __init__(self, total: int) -> None:
         self.words = np.empty((total + 63) // 64, np.uint64)
         self.values = np.empty(total, np.uint32)
-        self.flags = np.empty(total, np.uint8)
         self.changed = np.empty(total, np.int32)
 
 
@@ -177,31 +176,6 @@ def unpack_min(payload: np.ndarray, agreed: AgreedList, values: np.ndarray, room
     if count < 0:
         raise _refusal(count, payload, agreed)
     return room.changed[:count]
-
-
-def pack_bits(agreed: AgreedList, flags: np.ndarray, room: Room) -> Packed:
-    """The entries whose flag (uint8, by local id) is not 0."""
-    total, begin, words = agreed.total, agreed.begin, room.words[: (agreed.total + 63) // 64]
-    if agreed.indices is not None:
-        kernel.gather_step(agreed.indices, flags, room.flags)
-        flags, begin = room.flags, 0
-    count = kernel.survey_flags_step(flags, begin, total, words)
-    if count == 0:
-        return _NOTHING
-    encoding = choose_encoding(count, total, 0)
-    payload = np.empty(encoded_bytes(encoding, count, total, 0), np.uint8)
-    kernel.write_positions_step(words, int(encoding), 0, count, 0, total, agreed.names, payload)
-    return Packed(payload, count, encoding)
-
-
-def unpack_bits(payload: np.ndarray, agreed: AgreedList, flags: np.ndarray) -> int:
-    """Set the flags that came to 1, leave the others as they are; return how many came."""
-    if payload.size == 0:
-        return 0
-    count: int = kernel.unpack_flags_step(payload, agreed.begin, agreed.indices, agreed.total, flags)
-    if count < 0:
-        raise _refusal(count, payload, agreed)
-    return count
 
 
 _REASONS = {

@@ -19,13 +19,14 @@ import numpy as np
 
 from cpu_engine.comm.encoding import AgreedList, Encoding, Packed, encoded_bytes, pack_improved, unpack_min
 from cpu_engine.comm.encoding import value_bytes_for as narrow_bytes_for
+from cpu_engine.comm.kernels.listed import LISTED, gather_below_step, list_news_step, unlist_step
+from cpu_engine.comm.kernels.pack import HEADER_BYTES, note_known_step
 from cpu_engine.comm.news import pack_news, unpack_news
 from cpu_engine.comm.reductions import local_ids
 from cpu_engine.comm.substrate import Phase
-from cpu_engine.kernels.pack import HEADER_BYTES, note_known_step
-from cpu_engine.kernels.ranks_listed import LISTED, gather_below_step, list_news_step, unlist_step
 
 ENTRIES_PER_PAIR = 32  # a place takes as many bits
+LOOKED_UP = 4  # with more changes than this many times the room of all lists, nearly every list overflows
 _WIDTHS: dict[int, type[np.unsignedinteger]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 
@@ -62,6 +63,7 @@ class ListedPhase(Phase):
         super().__init__(name, tag, outgoing, incoming, memoised)
         self.limit: Any = self._most
         self._changes: ChangeList | None = None
+        self._source: np.ndarray | None = None
         ranges = [AgreedList(agreed.total, 0, None, agreed.names) for agreed in outgoing.values()]
         self._side_by_side = dict(zip(outgoing, ranges, strict=True))
         self._gathered: np.ndarray = np.empty(max((one.total for one in ranges), default=0), dtype)
@@ -83,11 +85,16 @@ class ListedPhase(Phase):
         self._places = _places_by_vertex(list(self.outgoing.values()), self._first, last)
         changes.nobody_asks[self._first : last][np.diff(self._places[0]) > 0] = 0
 
+    def send(self, source: np.ndarray) -> None:
+        """From now on send what is in this array, by local id, instead of the field's values."""
+        self._source = source
+
     def start(self) -> None:
         self._last_sent.fill(self._most)
 
     def messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
         begin = time.perf_counter()
+        values = values if self._source is None else self._source
         changes = self._changes
         assert changes is not None
         count = int(changes.counts[self._kind])
@@ -97,7 +104,7 @@ class ListedPhase(Phase):
             return payloads
         listed = changes.vertices[self._first : self._first + count]
         self._counts[:] = 0
-        looked_up = count <= 4 * int(self._rooms[-1])  # else no need to: some buffer overflows, most likely all
+        looked_up = count <= LOOKED_UP * int(self._rooms[-1])
         if not looked_up:
             unlist_step(listed, changes.mark)
             self._counts[:] = self._capacity + 1

@@ -114,7 +114,7 @@ class _Ring:
                 raise self._stuck("nobody can go on")
         starved = [rank for rank in ready if self.step - self.last_run[rank] > FAIRNESS]
         if starved:
-            return starved[0]
+            return min(starved, key=lambda rank: self.last_run[rank])  # the first would starve those after it
         if self.chooser is not None:
             return ready[self.chooser(len(ready))] if len(ready) > 1 else ready[0]
         self.turn = next((rank for rank in ready if rank > self.turn), ready[0])

@@ -90,9 +90,14 @@ class MpiTransport:
         hosts = self._exchanges.allgather(self.host)
         return tuple(rank for rank, host in enumerate(hosts) if host == self.host)
 
+    def finalize(self) -> None:
+        """The end of MPI for this process: returns when every rank has come as far."""
+        MPI.Finalize()
+
     def abort(self, code: int) -> None:
-        """End all ranks at once."""
-        MPI.COMM_WORLD.Abort(code)
+        """End all ranks at once; after ``finalize`` they end by themselves."""
+        if not MPI.Is_finalized():
+            MPI.COMM_WORLD.Abort(code)
 
     def run(self, driver: Driver[T]) -> T:
         """Answer the driver's requests until it returns; what it returned."""

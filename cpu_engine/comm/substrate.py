@@ -26,9 +26,9 @@ from cpu_engine.comm.encoding import (
     unpack_min,
 )
 from cpu_engine.comm.errors import CommError
+from cpu_engine.comm.kernels.pack import forget_sent_step, note_known_step
 from cpu_engine.comm.requests import TAG_BROADCAST, TAG_REDUCE
 from cpu_engine.graph.partition.part import Part
-from cpu_engine.kernels.pack import forget_sent_step, note_known_step
 
 End = Literal["source", "target", "any", "master"]  # master: at no mirror, only where the vertex is owned
 
@@ -136,7 +136,7 @@ class Phase:
         self.start()
 
     def start(self) -> None:
-        """A new run: nobody knows anything."""
+        """A new run: forget what was sent to each peer."""
         forget_sent_step(self._last_sent)
 
     def mind_echoes(self, opposite: Phase) -> None:
@@ -147,6 +147,10 @@ class Phase:
             if peer in opposite.outgoing and _intersect(agreed, opposite.outgoing[peer])
         ]
         self._echoes = opposite if shared else None
+
+    def answer_all(self) -> None:
+        """What comes in this phase goes back in the opposite one, as to every other copy."""
+        self._echoes = None
 
     def messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
         """A payload for each peer for which there is news."""
@@ -219,41 +223,13 @@ class Sync:
         self.phases = ((self.reduce,) if reduces else ()) + ((self.broadcast,) if broadcasts else ())
 
     def start(self) -> None:
-        """A new run: nobody knows anything."""
+        """A new run: forget what was sent to each peer."""
         for phase in self.phases:
             phase.start()
 
     @property
     def statistics(self) -> dict[str, PhaseStatistics]:
         return {phase.name: phase.statistics for phase in self.phases}
-
-    @property
-    def partners_reduce_send(self) -> tuple[int, ...]:
-        return self.reduce.send_to
-
-    @property
-    def partners_reduce_receive(self) -> tuple[int, ...]:
-        return self.reduce.receive_from
-
-    @property
-    def partners_broadcast_send(self) -> tuple[int, ...]:
-        return self.broadcast.send_to
-
-    @property
-    def partners_broadcast_receive(self) -> tuple[int, ...]:
-        return self.broadcast.receive_from
-
-    def reduce_messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
-        return self.reduce.messages(values)
-
-    def broadcast_messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
-        return self.broadcast.messages(values)
-
-    def apply_reduce(self, peer: int, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return self.reduce.apply(peer, payload, values)
-
-    def apply_broadcast(self, peer: int, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return self.broadcast.apply(peer, payload, values)
 
 
 def _lists(part: Part, end: End, memoised: bool) -> tuple[dict[int, AgreedList], dict[int, AgreedList]]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.kernels.generate import fill_kronecker_step, fill_uniform_step
 from cpu_engine.graph.memory import require_bytes
-from cpu_engine.kernels.generate import fill_kronecker_step, fill_uniform_step
+from cpu_engine.threads import threads_for
 
 MAX_SCALE = 30  # internal ids are int32
 _EDGE_BYTES = 8  # two int32 ends
@@ -38,7 +39,8 @@ def kronecker(
     factor = np.array([k | 1 for k in keys[1::2]], np.uint64)
     addend = np.array(keys[2::2], np.uint64)
     shift = np.uint64((scale + 1) // 2 or 1)
-    with np.errstate(over="ignore"):  # the arithmetic wraps by design; numpy would warn when the JIT is off
+    # The arithmetic wraps by design; numpy would warn when the JIT is off.
+    with threads_for(src.size), np.errstate(over="ignore"):
         fill_kronecker_step(src, dst, scale, np.uint64(keys[0]), below_a, below_ab, below_abc, shift, factor, addend)
     return _undirected(src, dst, 2**scale, f"kronecker scale={scale} edge_factor={edge_factor} seed={seed}")
 
@@ -46,7 +48,7 @@ def kronecker(
 def uniform(scale: int, edge_factor: int = 16, seed: int = 1) -> EdgeList:
     """``edge_factor * 2**scale`` edges whose ends are drawn uniformly and independently from ``2**scale`` vertices."""
     src, dst = _allocate(scale, edge_factor)
-    with np.errstate(over="ignore"):
+    with threads_for(src.size), np.errstate(over="ignore"):
         fill_uniform_step(src, dst, scale, np.uint64(_draw(seed, 0)))
     return _undirected(src, dst, 2**scale, f"uniform scale={scale} edge_factor={edge_factor} seed={seed}")
 

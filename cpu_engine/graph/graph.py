@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.kernels.restore import restore_levels_step, restore_parents_step
+from cpu_engine.graph.build.spare import SpareArrays
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.kernels.restore import (
+    pack_search_step,
+    restore_levels_step,
+    restore_parents_step,
+    unpack_search_step,
+)
+from cpu_engine.threads import threads_for
 
 
 def best_in_neighbours(in_offsets: np.ndarray, in_sources: np.ndarray) -> np.ndarray:
@@ -107,16 +115,62 @@ class Graph:
         ids = self.user_ids[self.user_position]
         return ids.astype(np.int32) if ids.size and ids.min() >= 0 and ids.max() < 2**31 else ids
 
+    def edge_list(self) -> EdgeList:
+        """The edges in the user's ids: each arc of a directed graph, each edge of an undirected one once."""
+        row = np.repeat(np.arange(self.n, dtype=self.out_targets.dtype), np.diff(self.out_offsets))
+        column, weight = self.out_targets, self.weight
+        if not self.directed:
+            once = row <= column
+            row, column, weight = row[once], column[once], None if weight is None else weight[once]
+        ids, name = self.user_id_of, self.user_ids
+        dense = name.size > 0 and int(name[-1]) - int(name[0]) + 1 == name.size
+        return EdgeList(
+            ids[row],
+            ids[column],
+            weight,
+            vertices=None if dense else name,
+            id_range=(int(name[0]), name.size) if dense else None,
+            directed=None if self.meta.get("directed_assumed") else self.directed,
+            format="store",
+            path=str(self.meta.get("path", "")),
+        )
+
+    @cached_property
+    def _spare(self) -> SpareArrays:
+        return SpareArrays()
+
+    @cached_property
+    def _id_bits(self) -> int:
+        """How many bits hold every ``user_id_of`` plus one, 31 if that is more."""
+        return min(31, (int(self.user_id_of.max()) + 1).bit_length())
+
     def to_user_levels(self, level: np.ndarray) -> np.ndarray:
         """Levels aligned with ``user_ids``, int32; -1 = not reached, as every isolated vertex is."""
-        result = np.empty(self.user_ids.size, np.int32)
-        restore_levels_step(self.internal_of_position, level, result)
+        result = self._spare.take("level", self.user_ids.size, np.int32)
+        with threads_for(self.user_ids.size):
+            restore_levels_step(self.internal_of_position, level, result)
         return result
 
     def to_user_parents(self, parent: np.ndarray) -> np.ndarray:
         """Parents as user ids aligned with ``user_ids``, int64; -1 = none."""
         if self.n == 0:  # nobody to look at
             return np.full(self.user_ids.size, -1, np.int64)
-        result = np.empty(self.user_ids.size, np.int64)
-        restore_parents_step(self.internal_of_position, self.user_id_of, parent, result)
+        result = self._spare.take("parent", self.user_ids.size, np.int64)
+        with threads_for(self.user_ids.size):
+            restore_parents_step(self.internal_of_position, self.user_id_of, parent, result)
         return result
+
+    def to_user_search(self, level: np.ndarray, parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``to_user_levels`` and ``to_user_parents`` of one search, in about half their time."""
+        if self.n == 0 or self.user_id_of.dtype != np.int32:
+            return self.to_user_levels(level), self.to_user_parents(parent)
+        size = self.user_ids.size
+        found = self._spare.take("level", size, np.int32), self._spare.take("parent", size, np.int64)
+        bits, word = self._id_bits, self._spare.take("word", self.n, np.int32)
+        with threads_for(size):
+            lowest, highest = pack_search_step(level, parent, self.user_id_of, bits, word)
+            if lowest < -1 or highest + 1 >= 1 << (31 - bits):
+                bits, word = 32, self._spare.take("wide word", self.n, np.int64)
+                pack_search_step(level, parent, self.user_id_of, bits, word)
+            unpack_search_step(self.internal_of_position, word, bits, *found)
+        return found

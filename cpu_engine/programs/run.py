@@ -16,6 +16,7 @@ from cpu_engine.programs.spread import Spread, Step
 from cpu_engine.programs.sweep import Sweep
 from cpu_engine.schedule.errors import OperatorError
 from cpu_engine.schedule.report import Trace
+from cpu_engine.threads import is_small
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Runner:
                 )
         make: Any = Sweep if program.update is not None else Spread
         given = {name: np.asarray(value)[()] for name, value in parameters.items()}
+        threads = 1 if threads is None and is_small(graph.n + graph.m) else threads
         self._engine = make(program, Rows.of_graph(graph), given, strategy=strategy, threads=threads)
         self._program, self._n = program, graph.n
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cpu_engine.kernels.push import measure_frontier_step
+from cpu_engine.bfs.strategies.kernels.push import measure_frontier_step
 from cpu_engine.programs.initial import Initial
 from cpu_engine.programs.launch import Launch
 from cpu_engine.programs.program import VertexProgram
@@ -32,7 +32,6 @@ UNBOUNDED_SHARE = 1 / 2  # a pull that must look at every arc
 THIN_EDGES = 4096  # a frontier with at most as many arcs runs on one thread
 THIN_ROUNDS = 4096  # per launch, so that Ctrl-C is noticed
 BLOCK = 1024  # vertices that a thread pulls for at a time
-_NO_VERTEX = np.empty(0, np.int32)
 _MOST = np.iinfo(np.int64).max
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.pagerank import edge_cuts
+from cpu_engine.pagerank.engine import edge_cuts
 from cpu_engine.programs.initial import Initial
 from cpu_engine.programs.launch import Launch
 from cpu_engine.programs.program import VertexProgram

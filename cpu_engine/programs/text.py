@@ -14,9 +14,9 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload
 
-from cpu_engine.kernels.atomics import atomic_add, atomic_claim, atomic_exchange
-from cpu_engine.kernels.bisect import first_above
-from cpu_engine.kernels.lines import ask_for_line
+from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim, atomic_exchange
+from cpu_engine.intrinsics.bisect import first_above
+from cpu_engine.intrinsics.lines import ask_for_line
 from cpu_engine.programs.field import Field
 from cpu_engine.programs.program import Operator, VertexProgram
 from cpu_engine.schedule.atomics import atomic_increase, atomic_lower, atomic_raise, atomic_unite

@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from cpu_engine.kernels.atomics import atomic_add, atomic_claim, atomic_exchange, atomic_min
+from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim, atomic_exchange, atomic_min
 
 __all__ = [
     "atomic_add",

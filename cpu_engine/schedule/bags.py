@@ -23,8 +23,8 @@ from numba import njit
 from numba.extending import overload
 
 from cpu_engine.graph.memory import available_bytes
-from cpu_engine.kernels.atomics import atomic_add, atomic_claim, atomic_exchange
-from cpu_engine.kernels.team import atomic_load, give_way
+from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim, atomic_exchange
+from cpu_engine.intrinsics.team import atomic_load, give_way
 from cpu_engine.schedule.report import CHUNKS, STEALS
 
 MOST_BAGS = 1 << 16  # beyond, a priority shares the bag of its nearest neighbour

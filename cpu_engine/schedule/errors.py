@@ -10,6 +10,7 @@ from typing import Any
 import numba
 from numba.core.errors import NumbaError
 
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.schedule.fingerprint import plain_function
 
@@ -90,7 +91,8 @@ def _misfit(operator: Any, returned: Any, wanted: Any) -> OperatorError | None:
         return OperatorError(f"operator {name} returns nothing", fix=f"return the value of {listed} on every path")
     if len(parts) != len(fields):
         return OperatorError(
-            f"operator {name} returns {len(parts)} values for {len(fields)} fields", fix=f"return those of {listed}"
+            f"operator {name} returns {plural(len(parts), 'value')} for {plural(len(fields), 'field')}",
+            fix=f"return those of {listed}",
         )
     for field, one in zip(fields, parts, strict=True):
         lossy = isinstance(one, numba.types.Float) and field.dtype.kind != "f"

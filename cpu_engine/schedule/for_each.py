@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.numa import count_nodes
-from cpu_engine.kernels.atomics import atomic_add
+from cpu_engine.bfs.numa import count_nodes
+from cpu_engine.intrinsics.atomics import atomic_add
+from cpu_engine.intrinsics.clock import now_ns
 from cpu_engine.schedule import bags as kernel
 from cpu_engine.schedule.bags import make_bags
-from cpu_engine.schedule.clock import now_ns
 from cpu_engine.schedule.entry import Kernel
 from cpu_engine.schedule.errors import OperatorError, operator_name
 from cpu_engine.schedule.loops import CHUNK, Arguments, checked_threads, work_of

@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from cpu_engine.algorithms.numa import count_nodes
-from cpu_engine.kernels.atomics import atomic_claim
-from cpu_engine.kernels.team import atomic_load
+from cpu_engine.bfs.numa import count_nodes
+from cpu_engine.intrinsics.atomics import atomic_claim
+from cpu_engine.intrinsics.team import atomic_load
 from cpu_engine.schedule.entry import Kernel, real_threads
 from cpu_engine.schedule.errors import OperatorError, check_count, operator_name
 from cpu_engine.schedule.report import COLUMNS, LoopReport, report_of

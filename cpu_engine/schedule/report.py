@@ -13,7 +13,7 @@ COLUMNS = 8  # a cache line per thread
 
 
 class Trace(Protocol):
-    """Where events go; ``hybrid.trace.Trace`` is one. Times are seconds since it began."""
+    """Where events go; ``hybrid.results.trace.Trace`` is one. Times are seconds since it began."""
 
     def now(self) -> float: ...
 

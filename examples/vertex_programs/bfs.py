@@ -18,7 +18,7 @@ BFS = VertexProgram(
 )
 
 if __name__ == "__main__":
-    from cpu_engine.graph.build import build_graph
+    from cpu_engine.graph.build.builder import build_graph
     from cpu_engine.graph.generators import kronecker
     from cpu_engine.programs import run
 

@@ -22,7 +22,7 @@ COMPONENTS = VertexProgram(
 )
 
 if __name__ == "__main__":
-    from cpu_engine.graph.build import build_graph
+    from cpu_engine.graph.build.builder import build_graph
     from cpu_engine.graph.generators import kronecker
     from cpu_engine.programs import run
 

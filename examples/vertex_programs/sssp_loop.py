@@ -27,7 +27,7 @@ def shortest_paths(graph, root, delta, **options):
 
 
 if __name__ == "__main__":
-    from cpu_engine.graph.build import build_graph
+    from cpu_engine.graph.build.builder import build_graph
     from cpu_engine.graph.edges import EdgeList
     from cpu_engine.graph.generators import kronecker
 

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.kernels import adjacency as kernels
+from cpu_engine.graph.kernels import adjacency as kernels
 
 _MOST = 2**62  # ids beyond are numbered like names
 _MOST_NARROW = 2**31 - 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from hybrid.algorithms import algorithm_named
 from hybrid.api import results
 from hybrid.api.running import run_algorithm, run_routes, run_search
-from hybrid.library import algorithm_named
 
 if TYPE_CHECKING:
     from hybrid.api.opening import GraphLike
@@ -105,7 +105,8 @@ def pagerank(
         definition: "ldbc" makes a fixed number of iterations, and the rank of vertices without out-arcs goes to all;
             "gap" goes on until the change is small, and that rank is lost.
         damping: share of its rank that a vertex hands on.
-        iterations: ldbc: so many (10); gap: at most so many (20).
+        iterations: ldbc: so many (10); gap: at most so many (20), and `converged` of the result says whether they
+            were enough.
         tolerance: gap: stop when all ranks together change by less (1e-4).
         check: compute it again, in another way.
 

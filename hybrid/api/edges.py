@@ -45,6 +45,19 @@ def _is_frame(given: object) -> bool:
     return hasattr(given, "columns") and hasattr(given, "iloc")  # pandas
 
 
+def is_columns(given: object) -> bool:
+    """Whether this is a tuple (source, target) or (source, target, weight); InputError where it may be edges, too."""
+    if not isinstance(given, tuple) or len(given) not in (2, 3):
+        return False
+    if all(isinstance(one, tuple) and len(one) in (2, 3) for one in given) and len({len(one) for one in given}) == 1:
+        raise InputError(
+            f"a tuple of {len(given)} tuples of {len(given[0])} may be edges, or their ends column by column",
+            value=given if len(repr(given)) < 60 else None,
+            fix="give edges as a list, [(u, v), ...], and columns as from_edges(source, target) or as arrays",
+        )
+    return True
+
+
 def edges_of_arrays(
     source: Any, target: Any, weight: Any = None, *, directed: bool | None = None, vertices: Any = None
 ) -> Named:

@@ -11,12 +11,12 @@ import numpy as np
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api import algorithms
-from hybrid.sources import Source
-from hybrid.terminal import count
+from hybrid.cli.terminal import plural
+from hybrid.job.sources import Source
 
 if TYPE_CHECKING:
-    from cpu_engine.algorithms.sssp import SsspEngine
-    from cpu_engine.algorithms.traversal import Traversal
+    from cpu_engine.bfs.traversal import Traversal
+    from cpu_engine.sssp.engine import SsspEngine
 
 
 class Graph:
@@ -92,7 +92,7 @@ class Graph:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to a folder that `hybrid.load` opens at once; names cannot be kept there."""
-        from cpu_engine.graph.store import save_store
+        from cpu_engine.graph.store.graph_store import save_store
 
         if self.names is not None:
             raise InputError(
@@ -130,14 +130,14 @@ class Graph:
     @cached_property
     def searcher(self) -> Traversal:
         """The BFS engine on this graph, with its buffers."""
-        from cpu_engine.algorithms.bfs_async import AsyncBfs
-        from cpu_engine.algorithms.traversal import CoreSplit
+        from cpu_engine.bfs.asynchronous import AsyncBfs
+        from cpu_engine.bfs.traversal import CoreSplit
 
         return AsyncBfs(CoreSplit(self.rows))
 
     def router(self, delta: float | None) -> SsspEngine:
         """The engine of shortest paths on this graph, with its buffers, for this width of buckets."""
-        from cpu_engine.algorithms.sssp import SsspEngine
+        from cpu_engine.sssp.engine import SsspEngine
 
         if self._router is None or self._router[0] != delta:
             self._router = (delta, SsspEngine(self.rows, delta=delta))
@@ -154,4 +154,4 @@ class Graph:
     def __repr__(self) -> str:
         called = f"{self.name}: " if self.name else ""
         kind = ("directed" if self.directed else "undirected") + (", weighted" if self.weighted else "")
-        return f"Graph({called}{count(self.vertex_count)} vertices, {count(self.edge_count)} edges, {kind})"
+        return f"Graph({called}{plural(self.vertex_count, 'vertex')}, {plural(self.edge_count, 'edge')}, {kind})"

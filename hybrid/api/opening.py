@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api import edges as reading
 from hybrid.api.graph import Graph
 from hybrid.api.options import configured
-from hybrid.schema import Rule
+from hybrid.config.schema import Rule
 
 GraphLike: TypeAlias = Any  # a Graph, a path, arrays, a sparse matrix, an edge table, a NetworkX graph
 
@@ -47,8 +47,8 @@ def load(
         >>> hybrid.load("examples/karate.el", directed=False)
         Graph(karate.el: 34 vertices, 78 edges, undirected)
     """
-    from hybrid.opening import open_graph
-    from hybrid.trace import Trace
+    from hybrid.job.opening import open_graph
+    from hybrid.results.trace import Trace
 
     options = {
         "path": os.fspath(path), "format": format, "directed": "auto" if directed is None else directed,
@@ -85,10 +85,12 @@ def generate(
         >>> hybrid.generate("grid", rows=3, cols=4)
         Graph(grid-3x4: 12 vertices, 17 edges, undirected)
     """
-    from hybrid.opening import generate_edges, generator_name
+    from hybrid.job.opening import generate_edges, generator_name, require_room_for
 
     options = {"kind": kind, "scale": scale, "edge_factor": edge_factor, "seed": seed, "rows": rows, "cols": cols}
-    config = configured("bfs", {f"graph.generator.{name}": value for name, value in options.items()}).graph.generator
+    graph = configured("bfs", {f"graph.generator.{name}": value for name, value in options.items()}).graph
+    require_room_for(graph, weighted=weights is not None)
+    config = graph.generator
     made = generate_edges(config)
     if weights is not None:
         least, most = weights
@@ -115,9 +117,10 @@ def from_edges(
     """Build a graph from edges in memory.
 
     Args:
-        source: one end of every edge; or all edges together - an array of two or three columns, a table of pandas,
-            polars or pyarrow, a scipy sparse matrix, a NetworkX graph. Whole numbers from 0 on are kept as ids,
-            anything else hashable is a name.
+        source: one end of every edge; or all edges together - a tuple (source, target) or (source, target, weight) of
+            arrays, an array of two or three columns, a list of pairs or triples, a table of pandas, polars or
+            pyarrow, a scipy sparse matrix, a NetworkX graph. Whole numbers from 0 on are kept as ids, anything else
+            hashable is a name.
         target: the other end of every edge.
         weight: a number per edge. Whole ones stay whole.
         directed: None is what the input says, and directed if it says nothing, as edges and matrices do.
@@ -133,6 +136,10 @@ def from_edges(
         >>> hybrid.from_edges([("Rome", "Pisa"), ("Pisa", "Turin")]).bfs("Rome").to_dict()
         {'Rome': 0, 'Pisa': 1, 'Turin': 2}
     """
+    if target is None and reading.is_columns(source):
+        if weight is not None and len(source) == 3:
+            raise InputError("there are weights in the tuple and beside it", fix="leave out one of them")
+        source, target, weight = (*source, weight)[:3]
     if target is not None:
         named = reading.edges_of_arrays(source, target, weight, directed=directed, vertices=vertices)
     else:
@@ -151,8 +158,6 @@ def as_graph(given: GraphLike) -> Graph:
         return Graph(given, name=str(given.meta.get("path") or given.meta.get("format") or ""))
     if isinstance(given, str | os.PathLike):
         return load(given)
-    if isinstance(given, tuple) and 2 <= len(given) <= 3:
-        return from_edges(*given)
     return from_edges(given)
 
 
@@ -182,6 +187,7 @@ def _edges_of(given: Any, directed: bool | None, columns: Sequence[str] | None) 
         raise InputError(
             "this is no graph",
             value=type(given).__name__,
-            fix="give a path, a Graph, arrays of ends, (u, v) pairs, a sparse matrix, a table or a NetworkX graph",
+            fix="give a path, a Graph, a tuple of arrays (source, target), a list of (u, v) pairs, a sparse matrix, a "
+            "table or a NetworkX graph",
         )
     return reading.edges_of_arrays(*map(list, zip(*ends, strict=True)), directed=directed)

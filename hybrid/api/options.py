@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
-from hybrid.schema import Config
 
 
 def configured(algorithm: str, options: dict[str, Any] | None = None) -> Config:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.check_personalised import check_personalised
-from cpu_engine.algorithms.pagerank_many import personalised_pagerank
+from cpu_engine.pagerank.check_personalised import check_personalised
+from cpu_engine.pagerank.personalised import personalised_pagerank
+from cpu_engine.repair.engine import enough_iterations, plain_ranks
+from hybrid.algorithms.algorithm import AGAIN, Algorithm, Arrays, Check, Found, PlainCheck, Task
+from hybrid.algorithms.distribution import largest_vertex
+from hybrid.algorithms.field import Field
+from hybrid.cli.terminal import figure, plural
 from hybrid.errors import ConfigError, NotCertified
-from hybrid.library.algorithm import AGAIN, Algorithm, Arrays, Check, Found, PlainCheck, Task
-from hybrid.library.distribution import largest_vertex
-from hybrid.library.field import Field
-from hybrid.terminal import figure
 
 
 class PersonalisedPageRank(Algorithm):
@@ -25,6 +26,7 @@ class PersonalisedPageRank(Algorithm):
     )
     checked_by = AGAIN
     sourced = True
+    plain = "Jacobi iterations"
 
     def __init__(self, damping: float, tolerance: float, iterations: int) -> None:
         if not 0 <= damping < 1:
@@ -40,7 +42,8 @@ class PersonalisedPageRank(Algorithm):
         found = personalised_pagerank(task.graph, np.array([task.root]), **chosen)  # type: ignore[arg-type]
         if not found.converged:
             raise NotCertified(
-                f"after {found.iterations} iterations the ranks still change by {found.change.max():.3g} in all",
+                f"after {plural(found.iterations, 'iteration')} the ranks still change by "
+                f"{found.change.max():.3g} in all",
                 fix="raise iterations, or the tolerance",
             )
         counters = {"iterations": found.iterations, "change": float(found.change.max())}
@@ -51,6 +54,17 @@ class PersonalisedPageRank(Algorithm):
         if task.root < 0:
             return PlainCheck(not rank.any(), "a walk that cannot leave is somewhere else")
         return check_personalised(task.graph, task.root, rank, damping=self.damping, tolerance=self.tolerance)
+
+    def recompute(self, task: Task) -> Found:
+        if task.root < 0:
+            return Found({"rank": np.zeros(task.graph.n)})
+        here, start = task.graph.user_position, np.zeros(task.graph.user_ids.size)
+        start[here[task.root]] = 1.0
+        enough = enough_iterations(self.damping, self.tolerance)
+        found = plain_ranks(
+            task.graph, start, start, start, damping=self.damping, iterations=enough, tolerance=self.tolerance
+        )
+        return Found({"rank": found.rank[here]}, {"iterations": found.iterations, "change": found.change})
 
     def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
         return {"sum": float(arrays["rank"].sum()), **largest_vertex(task.graph.user_ids, arrays["rank"])}

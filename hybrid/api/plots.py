@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hybrid.algorithms.distribution import describe_spread
+from hybrid.checkout import install_packages
 from hybrid.errors import EnvironmentProblem
-from hybrid.library.distribution import describe_spread
 
 _SKEWED = 50.0  # a largest value so many times the smallest asks for a logarithmic axis
 
@@ -20,7 +21,7 @@ def axes_of(ax: Any, method: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise EnvironmentProblem(f"{method} needs matplotlib", fix="pip install matplotlib") from None
+        raise EnvironmentProblem(f"{method} needs matplotlib", fix=install_packages("matplotlib")) from None
     return pyplot.subplots(figsize=(6, 3.5), layout="constrained")[1] if ax is None else ax
 
 

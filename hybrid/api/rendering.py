@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid.terminal import count, figure, table
+from hybrid.algorithms.algorithm import check_text
+from hybrid.cli.terminal import count, figure, table
 
 if TYPE_CHECKING:
     from hybrid.api.results import Result
@@ -36,8 +37,9 @@ def as_html(result: Result) -> str:
 
 
 def _checked(result: Result) -> str:
-    certificate = result.certificate
-    return "not checked" if certificate is None else f"certified: {certificate.kind}"
+    certificate, repair = result.certificate, result.repair
+    again = "" if repair is None else f" (computed again by {repair.method}: the engine's result failed the check)"
+    return "not checked" if certificate is None else f"certified: {check_text(certificate.kind)}{again}"
 
 
 def _cells(result: Result) -> list[list[str]]:

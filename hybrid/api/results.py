@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpu_engine.errors import InputError
+from hybrid.algorithms.field import Field, Label, Parent, UserLabel
 from hybrid.api import plots, rendering
+from hybrid.checkout import install_packages
 from hybrid.errors import EnvironmentProblem
-from hybrid.library.field import Field, Label, Parent, UserLabel
 
 if TYPE_CHECKING:
+    from hybrid.algorithms.algorithm import Arrays, Description, Task
     from hybrid.api.graph import Graph
-    from hybrid.library.algorithm import Arrays, Description, Task
+    from hybrid.job.failed_proof import Repair
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Result:
         facts: a few telling numbers.
         counters: what the run tells of itself: iterations and the like.
         certificate: what was checked; None if ``check=False`` was asked for.
+        repair: None, or why the engine's own result failed the check, how this one was computed instead (it passed) and
+            the folder that has what is needed to see it again.
     """
 
     def __init__(
@@ -53,9 +57,10 @@ class Result:
         counters: dict[str, Any],
         *,
         checked: bool,
+        repair: Repair | None = None,
     ) -> None:
         self.graph, self.vertex = graph, graph.vertices
-        self.counters = counters
+        self.counters, self.repair = counters, repair
         self.certificate = Certificate(description.checked_by, description.claims) if checked else None
         self._description, self._task, self._raw = description, task, arrays
         self.arrays = {one.name: _named(graph, one, arrays[one.name]) for one in description.fields}
@@ -101,7 +106,7 @@ class Result:
         try:
             import pyarrow
         except ImportError:
-            raise EnvironmentProblem("to_arrow needs pyarrow", fix="pip install pyarrow") from None
+            raise EnvironmentProblem("to_arrow needs pyarrow", fix=install_packages("pyarrow")) from None
         return pyarrow.table({"vertex": self.vertex, **self.arrays})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -135,7 +140,9 @@ class Result:
         start = (
             "" if self._task.source is None else f" from {self.graph.named(np.array([self._task.source.user_id]))[0]}"
         )
-        return f"{self._description.title}{start}: {self._description.headline(self.facts)}"
+        unfinished = self._description.unfinished(self.counters)
+        ending = f"; not converged: {unfinished}" if unfinished else ""
+        return f"{self._description.title}{start}: {self._description.headline(self.facts)}{ending}"
 
     def _place(self, vertex: Any) -> int:
         try:
@@ -239,6 +246,11 @@ class RankResult(Result):
 
     rank: np.ndarray
     """Its share of all rank."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the ranks settled within the tolerance, and not only until the limit of iterations."""
+        return bool(self.counters.get("converged", True))
 
 
 class CoreResult(Result):

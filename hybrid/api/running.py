@@ -1,18 +1,18 @@
 """One run for the Python interface: compute, check, bring home to the user's ids. What a job does, without its folder.
 
-Invariant: unless the caller says ``check=False``, a result that fails its check is an error, never a number.
+Invariant: unless the caller says ``check=False``, a result that fails its check is computed again by a plain path and
+checked again; what passes neither time is an error, never a number.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
+from hybrid.algorithms.algorithm import Algorithm, Description, Found, Task
+from hybrid.algorithms.proof import restore
 from hybrid.api.options import configured
-from hybrid.errors import NotCertified
-from hybrid.library.algorithm import Algorithm, Description, Found, Task
-from hybrid.library.proof import restore
+from hybrid.job.proof import prove_found
+from hybrid.results.trace import Trace
 
 if TYPE_CHECKING:
     from hybrid.api.graph import Graph
@@ -38,14 +38,13 @@ def run_algorithm(
 
 def run_search(kind: type[R], graph: Graph, source: Any, *, check: bool) -> R:
     """A BFS by the graph's own engine."""
-    from hybrid.library.bfs import Bfs
-    from hybrid.traverse import traverse_alone
+    from hybrid.algorithms.bfs import Bfs, reach_nothing
+    from hybrid.offload.traverse import traverse_alone
 
     description = Bfs()
     task = make_task(graph, description, source, None)
     if task.root < 0:
-        nobody = np.full((2, graph.rows.n), -1, np.int32)
-        return conclude(kind, graph, description, task, Found({"level": nobody[0], "parent": nobody[1]}), check=check)
+        return conclude(kind, graph, description, task, reach_nothing(task), check=check)
     found = traverse_alone(graph.searcher, task.root)
     counters = {"steps": found.steps, "edges_looked_at": found.edges_looked_at}
     arrays = {"level": found.level, "parent": found.parent}
@@ -54,7 +53,7 @@ def run_search(kind: type[R], graph: Graph, source: Any, *, check: bool) -> R:
 
 def run_routes(kind: type[R], graph: Graph, source: Any, delta: float | None, *, check: bool) -> R:
     """Shortest paths by the graph's own engine."""
-    from hybrid.library.shortest_paths import ShortestPaths
+    from hybrid.algorithms.shortest_paths import ShortestPaths
 
     algorithm = ShortestPaths()
     task = make_task(graph, algorithm, source, {"sssp.delta": delta})
@@ -74,13 +73,9 @@ def make_task(graph: Graph, description: Description, source: Any, options: dict
 
 
 def conclude(kind: type[R], graph: Graph, description: Description, task: Task, found: Found, *, check: bool) -> R:
-    """Check what was found, and make it the user's; NotCertified if the check fails."""
+    """Prove, or repair, what was found, and make it the user's; NotCertified if nothing passes the check."""
+    repair = None
     if check:
-        checked = description.check(task, found)
-        if not checked.holds:
-            raise NotCertified(
-                f"{description.name}: {checked.explain(task.graph)}",
-                fix="this is a defect of Tandem: please report it with the graph",
-            )
+        found, repair = prove_found(description, task, found, Trace())
     arrays = restore(description, task, found)
-    return kind(graph, description, task, arrays, found.counters, checked=check)
+    return kind(graph, description, task, arrays, found.counters, checked=check, repair=repair)

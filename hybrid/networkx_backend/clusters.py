@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.check_clustering_weighted import check_clustering_weighted
-from cpu_engine.algorithms.clustering_weighted import clustering_weighted
+from cpu_engine.repair.engine import plain_clustering_weighted
+from cpu_engine.triangles.check_clustering_weighted import check_clustering_weighted
+from cpu_engine.triangles.clustering_weighted import clustering_weighted
 from hybrid.api.graph import Graph
-from hybrid.networkx_backend.checked import require
+from hybrid.networkx_backend.checked import proven
 from hybrid.networkx_backend.conversion import as_asked
 from hybrid.networkx_backend.scores import of_nodes
 
@@ -21,8 +22,10 @@ def clustering(G: Graph, nodes: Any = None, weight: str | None = None) -> Any:
     rows = as_asked(G, weight)
     if rows.weight is not None and rows.m and not (np.isfinite(rows.weight).all() and rows.weight.max() > 0):
         raise NotImplementedError("Tandem takes finite weights with a largest one above 0 only")
-    found = clustering_weighted(rows).coefficient
-    require("clustering", check_clustering_weighted(rows, found), rows)
+    found = proven(
+        "clustering", rows, clustering_weighted(rows).coefficient, lambda one: check_clustering_weighted(rows, one),
+        lambda: plain_clustering_weighted(rows), "listing every triangle",
+    )  # fmt: skip
     score = np.zeros(G.vertex_count)
     score[rows.user_position] = found
     return of_nodes(G, dict(zip(G.vertices.tolist(), score.tolist(), strict=True)), nodes)

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api.edges import Named, edges_of_networkx
 from hybrid.api.graph import Graph

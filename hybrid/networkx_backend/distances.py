@@ -8,12 +8,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from cpu_engine.algorithms.bfs_many import ROOTS_PER_PASS, ManyBfs
-from cpu_engine.algorithms.bfs_many_check import check_levels
+from cpu_engine.bfs.many.engine import ROOTS_PER_PASS, ManyBfs
 from hybrid.api.graph import Graph
-from hybrid.networkx_backend.checked import require
+from hybrid.job.proof import prove_levels
 from hybrid.networkx_backend.paths import Lengths, weighted
 from hybrid.networkx_backend.scores import is_node
+from hybrid.results.trace import Trace
 
 
 def eccentricity(G: Graph, v: Any = None, sp: None = None, weight: None = None) -> Any:
@@ -95,9 +95,7 @@ def _levels(graph: Graph, roots: np.ndarray) -> Iterator[np.ndarray]:
     engine = ManyBfs(graph.rows)
     for first in range(0, roots.size, ROOTS_PER_PASS):
         some = roots[first : first + ROOTS_PER_PASS]
-        level = engine.run(some).level
-        require("distances", check_levels(graph.rows, some, level), graph.rows)
-        yield level
+        yield prove_levels(graph.rows, some, engine.run(some), Trace())[0].level
 
 
 def _of_all(graph: Graph) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from cpu_engine.kernels.condensation import order_components_step
+from cpu_engine.components.kernels.condensation import order_components_step
 from hybrid.api.graph import Graph
 from hybrid.api.results import ComponentsResult
 from hybrid.networkx_backend.paths import hops

@@ -7,12 +7,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from cpu_engine.algorithms.check_pagerank_weighted import check_pagerank_weighted
-from cpu_engine.algorithms.pagerank import pagerank as iterate
-from cpu_engine.algorithms.pagerank_weighted import pagerank_weighted
 from cpu_engine.graph.graph import Graph as Rows
+from cpu_engine.pagerank.check_weighted import check_pagerank_weighted
+from cpu_engine.pagerank.engine import pagerank as iterate
+from cpu_engine.pagerank.weighted import pagerank_weighted
+from cpu_engine.repair.engine import plain_ranks
 from hybrid.api.graph import Graph
-from hybrid.networkx_backend.checked import require
+from hybrid.networkx_backend.checked import proven
 from hybrid.networkx_backend.conversion import as_asked
 
 Ranks = dict[Any, float]
@@ -64,9 +65,15 @@ def _weighted(
     found = pagerank_weighted(rows, start, teleport, lost, damping=alpha, tolerance=tolerance, iterations=max_iter)
     if not found.converged:
         raise nx.PowerIterationFailedConvergence(max_iter)
-    checked = check_pagerank_weighted(rows, found.rank, teleport, lost, damping=alpha, tolerance=tolerance)
-    require("pagerank", checked, rows)
-    return dict(zip(vertices, found.rank.tolist(), strict=True))
+    rank = proven(
+        "pagerank_weighted", rows, found.rank,
+        lambda one: check_pagerank_weighted(rows, one, teleport, lost, damping=alpha, tolerance=tolerance),
+        lambda: plain_ranks(
+            rows, start, teleport, lost, damping=alpha, tolerance=tolerance, iterations=max_iter, weighted=True
+        ).rank,
+        "Jacobi iterations",
+    )  # fmt: skip
+    return dict(zip(vertices, rank.tolist(), strict=True))
 
 
 def _shares(vertices: list[Any], given: Ranks) -> np.ndarray:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from hybrid.api.graph import Graph
+from hybrid.cli.terminal import plural
 from hybrid.networkx_backend.info import CONVERTED_ONLY, DENSE, FUNCTIONS, SEARCH, UNWEIGHTED
 
 Arguments = dict[str, Any]
@@ -41,7 +42,7 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
         return "one pair of vertices is quicker found without converting the graph"
     edges, nodes = _size(graph)
     if edges < least:
-        return f"the graph has {edges} edges, and converting it pays from {least} on"
+        return f"the graph has {plural(edges, 'edge')}, and converting it pays from {least} on"
     if least in (SEARCH, UNWEIGHTED) and edges > DENSE * nodes:
         return "the graph is dense, and NetworkX stops when it has seen every node, which is soon"
     return True
@@ -75,8 +76,8 @@ def _multigraph(asked: Arguments) -> str:
     return "the graph has parallel edges" if asked["G"].is_multigraph() else ""
 
 
-def _given(name: str) -> Callable[[Arguments], str]:
-    return lambda asked: "" if asked[name] is None else f"{name} is given"
+def _given(name: str, why: str = "") -> Callable[[Arguments], str]:
+    return lambda asked: "" if asked[name] is None else f"{name} is given{why}"
 
 
 def _not(name: str, wanted: object, reason: str) -> Callable[[Arguments], str]:
@@ -134,7 +135,9 @@ _REFUSALS: dict[str, tuple[Callable[[Arguments], str], ...]] = {
     "transitivity": (_directed, _multigraph),
     "core_number": (_directed, _multigraph),
     "betweenness_centrality": (
-        _given("k"), _given("weight"), _not("endpoints", False, "the ends of paths are to be counted"),
+        _given("k", ", and the sample depends on NetworkX's order of nodes"),
+        _given("weight"),
+        _not("endpoints", False, "the ends of paths are to be counted"),
     ),
     "closeness_centrality": (
         _given("distance"), _not("wf_improved", True, "the formula is not Wasserman's and Faust's"),

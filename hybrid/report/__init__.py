@@ -6,12 +6,12 @@ on the content of summary or trace, and a reader of the folder sees either the o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hybrid.report.page import render_page
+from hybrid.results.whole_file import write_whole
 
 __all__ = ["REPORT_NAME", "render_page", "write_report"]
 
@@ -31,10 +31,5 @@ def write_report(
     ``summary`` and ``trace`` are the contents of summary.json and trace.jsonl; ``config_text`` is the effective config.
     """
     target = Path(folder) / REPORT_NAME
-    draft = target.with_name(f".{REPORT_NAME}.{os.getpid()}")
-    try:
-        draft.write_text(render_page(final_name or Path(folder), summary, trace, config_text), encoding="utf-8")
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(target, render_page(final_name or Path(folder), summary, trace, config_text))
     return target

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hybrid.charts.scale import TimeScale
+from hybrid.charts.units import compact, count, moment, plural, seconds
 from hybrid.report.events import Event
-from hybrid.report.scale import TimeScale
-from hybrid.report.units import compact, count, moment, plural, seconds
 
 COORDINATOR_NAMES = {
     "open": "open graph",
@@ -112,7 +112,7 @@ def _details(event: Event) -> list[str]:
         case "merge":
             return [event.text("round"), f"adopted {count(event.count('adopted'))}"]
         case "repair":
-            return [f"{plural(event.count('revoked'), 'value')} without a witness revoked"]
+            return [f"{plural(event.count('changed'), 'value')} wrong", event.text("findings")]
         case "wait" | "take_back":
             return [event.text("why"), f"during {event.text('what')}" if event.text("what") else ""]
         case "start":

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybrid.report.lettering import fitted_text
-from hybrid.report.markup import EMPTY, Markup, el, join, percent
-from hybrid.report.units import number, seconds, share
+from hybrid.charts.lettering import fitted_text
+from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.units import number, seconds, share
 
 PHASES = {
     "open": "open the graph",

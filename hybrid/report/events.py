@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybrid.report.units import number, whole
+from hybrid.charts.units import number, whole
 
 ACTORS = ("coordinator", "cpu", "npu")
 LONGEST_JOB = 1e9  # seconds, thirty years: a later time is damage, and would squeeze all else out of the picture

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hybrid.charts.units import number, whole
 from hybrid.report.events import (
     Event,
     SourceRun,
@@ -19,7 +20,6 @@ from hybrid.report.events import (
     read_events,
     time_of,
 )
-from hybrid.report.units import number, whole
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,15 @@ class Facts:
         return sum(event.count(name) for event in self.rounds)
 
     @property
-    def revoked(self) -> tuple[int, int]:
-        """How often the certificate asked for a repair, and how many values it revoked in all."""
+    def repaired(self) -> tuple[int, int]:
+        """How often a result failed its check and was computed again, and how many values were wrong in all."""
         repairs = [event for event in self.events if event.kind == "repair"]
-        return len(repairs), sum(event.count("revoked") for event in repairs)
+        return len(repairs), sum(event.count("changed") for event in repairs)
+
+    @property
+    def repairs(self) -> list[dict[str, Any]]:
+        """The summary's account of them."""
+        return [as_dict(one) for one in as_list(self.summary.get("repairs"))]
 
     @property
     def traced_phases(self) -> dict[str, float]:

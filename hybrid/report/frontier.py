@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hybrid.charts.lettering import CHARACTER, NARROW_PAGE, fitted_text
+from hybrid.charts.markup import Markup, el, join, percent
+from hybrid.charts.scale import LogScale
+from hybrid.charts.units import compact, count, number, plural, seconds
 from hybrid.report.blocks import DIRECTIONS
 from hybrid.report.events import Event, SourceRun
-from hybrid.report.lettering import CHARACTER, NARROW_PAGE, fitted_text
-from hybrid.report.markup import Markup, el, join, percent
-from hybrid.report.scale import LogScale
-from hybrid.report.units import compact, count, number, plural, seconds
 
 FRONTIER_HEIGHT = 150
 EDGES_HEIGHT = 64

@@ -6,11 +6,11 @@ never looks like a good one.
 
 from __future__ import annotations
 
+from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
 from hybrid.report.charts import draw_comparison
 from hybrid.report.events import as_dict
 from hybrid.report.facts import Facts
-from hybrid.report.markup import EMPTY, Markup, el, join
-from hybrid.report.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
 
 
 def draw_headline(facts: Facts) -> Markup:
@@ -23,6 +23,7 @@ def draw_headline(facts: Facts) -> Markup:
         el("p", _certificate_sentence(facts)),
         el("p", verdict_text(facts), class_="say"),
         el("p", _repeats(verdict), class_="muted") if verdict else EMPTY,
+        draw_warning(facts),
         draw_prediction(as_dict(facts.summary.get("predicted"))),
     )
     bars = draw_comparison(cpu_only, hybrid) if cpu_only is not None and hybrid is not None else EMPTY
@@ -98,9 +99,15 @@ def verdict_text(facts: Facts) -> str:
     )
 
 
+def draw_warning(facts: Facts) -> Markup:
+    """That the machine was busy, if it was."""
+    warning = as_dict(facts.summary.get("machine")).get("warning")
+    return el("p", f"The machine was {warning}.", class_="bad") if warning else EMPTY
+
+
 def _repeats(verdict: dict[str, object]) -> str:
     repeats = whole(verdict.get("repeats"))
-    often = f", {plural(repeats, 'repeat')} each" if repeats else ""
+    often = f", {plural(repeats, 'repeat')} each, in turns; medians" if repeats else ""
     return f"Traversal time without and with the NPU, measured in this job{often}."
 
 
@@ -137,7 +144,7 @@ def _core(facts: Facts) -> str:
         return "no dense core"
     density = number(facts.core.get("density"))
     about = f", {share(density, 1)} dense" if density is not None else ""
-    return f"{compact(facts.core.get('edges'))} edges{about}"
+    return f"{compact(facts.core.get('edges'))} {'edge' if facts.core.get('edges') == 1 else 'edges'}{about}"
 
 
 def card(name: str, value: object, below: str = "", *, text: bool = False) -> Markup:

@@ -9,14 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hybrid.charts.lettering import CHARACTER, NARROW_PAGE, fitted_text
+from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.scale import LogScale
+from hybrid.charts.units import DASH, compact, count, number, plural, seconds, share, whole
 from hybrid.report.events import as_dict, as_list
 from hybrid.report.facts import Facts
-from hybrid.report.headline import card, sign
-from hybrid.report.lettering import CHARACTER, NARROW_PAGE, fitted_text
-from hybrid.report.markup import EMPTY, Markup, el, join, percent
-from hybrid.report.scale import LogScale
+from hybrid.report.headline import card, draw_warning, sign
 from hybrid.report.tables import row, table
-from hybrid.report.units import DASH, compact, count, number, plural, seconds, share, whole
 
 HEIGHT = 170
 TOP = 24
@@ -25,9 +25,9 @@ FEWEST_SLOTS = 8  # three bars need not be as wide as the page
 
 HOW = {
     "proof": "Every value was checked against the graph by code that shares nothing with what computed it.",
-    "computed again": "Every value was computed again in another way, and is the same.",
-    "sample": "A sample of the values was computed again in another way, and is the same. `validate` checks all.",
-    "sum of all": "A weighted sum of all values was computed again in another way, and is the same.",
+    "computed again": "A second computation, made in another way, gives the same values.",
+    "sample": "A second computation of a sample, made in another way, gives the same values. `validate` checks all.",
+    "sum of all": "A second computation, made in another way, gives the same weighted sum of all values.",
 }
 
 
@@ -44,7 +44,9 @@ def draw_result(facts: Facts) -> Markup:
         el("h1", sign(facts.certified), state),
         el("p", said),
         el("p", _sentence(str(summary.get("headline") or "")), class_="say"),
+        el("p", f"Not converged: {summary['unfinished']}.", class_="bad") if summary.get("unfinished") else EMPTY,
         el("p", _sentence(verdict["text"]), class_="say") if verdict else EMPTY,
+        draw_warning(facts),
         el("p", f"NPU: {facts.outcome}.", class_="muted") if facts.outcome else EMPTY,
     )
     return el("section", words, class_="verdict alone" if facts.certified else "verdict alone failed", id="verdict")
@@ -87,6 +89,8 @@ def _fact(name: str, value: object) -> str:
 
 def figure(value: object) -> str:
     """Any number of a result: whole ones in full, others with four digits, tiny ones with an exponent."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     found = number(value)
     if found is None:
         return DASH if value is None else str(value)

@@ -12,18 +12,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hybrid.charts.head import draw_head
+from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.units import count, plural, seconds, share
 from hybrid.report import ranks_style, script, style
 from hybrid.report.charts import draw_breakdown
 from hybrid.report.events import as_list
 from hybrid.report.facts import Facts, facts_of
-from hybrid.report.head import draw_head
 from hybrid.report.headline import draw_cards, draw_headline, top_line
 from hybrid.report.library_sections import draw_counters, draw_library_runs, draw_result, draw_result_cards, draw_spread
-from hybrid.report.markup import Markup, el
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.ranks_section import draw_ranks_section
 from hybrid.report.tables import round_table, run_table
-from hybrid.report.units import count, plural, seconds, share
 
 
 def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object], config_text: str) -> str:
@@ -135,21 +135,25 @@ def _run_section(facts: Facts) -> Markup:
 
 def _certificate_section(facts: Facts) -> Markup:
     checks = [str(claim) for claim in as_list(facts.summary.get("claims"))]
-    repairs, revoked = facts.revoked
+    repairs, wrong = facts.repaired
     after = (
-        f"{plural(revoked, 'value')} without such a witness had come in; in {plural(repairs, 'repair')} "
-        f"{'it was' if revoked == 1 else 'they were'} thrown away and computed again."
+        f"{plural(wrong, 'value')} failed; in {plural(repairs, 'repair')} the result was computed again."
         if repairs
         else "No value had to be thrown away."
     )
     promise = "A wrong worker can therefore not change an answer." if facts.certified else ""
-    words = "" if facts.of_library else f" {after} {promise}"
+    words = f" {after if repairs else ''}" if facts.of_library else f" {after} {promise}"
+    again = [
+        f"Computed again by {one.get('method')}, because: {one.get('reason')}. Record: {one.get('record') or 'none'}."
+        for one in facts.repairs
+    ]
     state = "They hold for this result." if facts.certified else "They do NOT all hold for this result."
     return el(
         "section",
         el("h2", "What was checked"),
         el("ol", *(el("li", check) for check in checks), class_="proof"),
         el("p", el("b", state, class_="good" if facts.certified else "bad"), words),
+        el("ul", *(el("li", one) for one in again)) if again else EMPTY,
         id="certificate",
     )
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.scale import TimeScale, window
+from hybrid.charts.units import compact, moment, number, plural, seconds, whole
 from hybrid.report.events import MAX_PANELS, Event, SourceRun, as_dict
 from hybrid.report.facts import Facts
 from hybrid.report.frontier import Bar, bars_of, draw_frontier, sign_key
-from hybrid.report.markup import EMPTY, Markup, el, join
-from hybrid.report.scale import TimeScale, window
 from hybrid.report.tables import step_table, work_table
 from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
-from hybrid.report.units import compact, count, moment, number, plural, seconds, whole
 
 MARKS = 1600  # blocks in all the sources' time lines together
 BARS = 1600  # bars in all the frontier charts together
@@ -299,7 +299,7 @@ def describe_run(facts: Facts, run: SourceRun) -> str:
         parts.append(
             "Reached only itself"
             if reached <= 1
-            else f"Reached {count(reached)} vertices in {count(own.get('max_level'))} levels"
+            else f"Reached {plural(reached, 'vertex')} in {plural(own.get('max_level'), 'level')}"
         )
     if "traverse" in times:
         parts.append(f"traversed in {seconds(times['traverse'])}")

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid.charts.lettering import CHARACTER, fitted_text
+from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.scale import TimeScale
+from hybrid.charts.units import compact, plural, seconds
 from hybrid.report.blocks import MOMENTS, block_of, gather, name_of, tip_of
 from hybrid.report.events import Event
-from hybrid.report.lettering import CHARACTER, fitted_text
-from hybrid.report.markup import EMPTY, Markup, el, join, percent
 from hybrid.report.ranks_lanes import STACK, Columns, Machine, RankLane, Times, columns_of, style_of
-from hybrid.report.scale import TimeScale
 from hybrid.report.timeline import AXIS, NARROWEST, draw_axis
-from hybrid.report.units import compact, plural, seconds
 
 HEADING = 22
 NAMES = 96  # pixels, as the other time lines have

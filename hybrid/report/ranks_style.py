@@ -6,7 +6,7 @@ order of the stack (compute, pack, wait) says the same. Invariant: as in ``style
 
 from __future__ import annotations
 
-from hybrid.report.markup import Markup
+from hybrid.charts.markup import Markup
 from hybrid.report.style import pattern
 
 _COLOURS = """

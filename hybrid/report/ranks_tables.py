@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hybrid.charts.markup import EMPTY, Markup, el, percent
+from hybrid.charts.units import DASH, count, number, seconds, share, significant, size, whole
 from hybrid.report.events import as_dict
-from hybrid.report.markup import EMPTY, Markup, el, percent
 from hybrid.report.ranks_lanes import short_names
 from hybrid.report.tables import TALL, row, table
-from hybrid.report.units import DASH, count, number, seconds, share, significant, size, whole
 
 PHASES = {
     "reduce": "reduce: mirrors to masters",

@@ -5,7 +5,7 @@ Invariant: plain JavaScript without libraries or network; without it every panel
 
 from __future__ import annotations
 
-from hybrid.report.markup import Markup
+from hybrid.charts.markup import Markup
 
 SCRIPT = Markup(r"""
 (function () {

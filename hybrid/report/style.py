@@ -6,7 +6,7 @@ colours say. Invariant: nothing is loaded from anywhere; light, dark and paper e
 
 from __future__ import annotations
 
-from hybrid.report.markup import Markup
+from hybrid.charts.markup import Markup
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"

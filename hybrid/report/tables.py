@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.units import DASH, compact, count, moment, plural, seconds, share
 from hybrid.report.blocks import name_of
 from hybrid.report.events import Event, as_dict
 from hybrid.report.frontier import Bar
-from hybrid.report.markup import EMPTY, Markup, el, join
-from hybrid.report.units import DASH, compact, count, moment, seconds, share
 
 MAX_ROWS = 1000
 TALL = 14  # rows from which a table scrolls in its own box
@@ -31,7 +31,11 @@ def table(
     box = "wide tall" if len(rows) > TALL else "wide"
     body = el("table", title, el("thead", el("tr", *cells)), el("tbody", *rows[:MAX_ROWS]))
     note = (
-        el("p", f"{len(rows) - MAX_ROWS:,} more rows are in trace.jsonl and summary.json.", class_="muted")
+        el(
+            "p",
+            f"{plural(len(rows) - MAX_ROWS, 'more row is', 'more rows are')} in trace.jsonl and summary.json.",
+            class_="muted",
+        )
         if len(rows) > MAX_ROWS
         else EMPTY
     )
@@ -119,8 +123,8 @@ def round_table(rounds: Sequence[Event]) -> Markup:
 
 def _round_name(round_id: str) -> object:
     """The round's number; its full id, the name of its directory, in the tip."""
-    found = re.fullmatch(r"round-0*(\d+)-(\w+)", round_id)
-    return el("span", found[1], title=round_id) if found else round_id or DASH
+    found = re.fullmatch(r"round-(\d{1,18})-(\w+)", round_id)
+    return el("span", str(int(found[1])), title=round_id) if found else round_id or DASH
 
 
 def step_table(bars: Sequence[Bar], *, with_npu: bool) -> Markup:

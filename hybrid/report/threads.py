@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybrid.charts.head import draw_head
+from hybrid.charts.lettering import fitted_text
+from hybrid.charts.markup import Markup, el, percent
+from hybrid.charts.scale import TimeScale, window
+from hybrid.charts.units import count, moment, plural, seconds, share
 from hybrid.report import script, style
 from hybrid.report.blocks import Block, gather
 from hybrid.report.events import Event, read_events
-from hybrid.report.head import draw_head
-from hybrid.report.lettering import fitted_text
-from hybrid.report.markup import Markup, el, percent
 from hybrid.report.panels import legend_item, zoomable
-from hybrid.report.scale import TimeScale, window
 from hybrid.report.tables import row, table
 from hybrid.report.timeline import AXIS, GAP, LABEL_FROM, LANE, NARROWEST, SEPARATE_FROM, draw_frame
-from hybrid.report.units import count, moment, plural, seconds, share
-from hybrid.trace import Trace
+from hybrid.results.trace import Trace
 
 MAX_LANES = 64
 BLOCKS = 400  # in a lane

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hybrid.report import units
+from hybrid.charts import units
+from hybrid.charts.lettering import fits, fitted_text
+from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.scale import TimeScale, window
+from hybrid.charts.units import plural, seconds
 from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges, join_waits
 from hybrid.report.events import Event, SourceRun
-from hybrid.report.lettering import fits, fitted_text
-from hybrid.report.markup import EMPTY, Markup, el, join, percent
-from hybrid.report.scale import TimeScale, window
-from hybrid.report.units import plural, seconds
 
 AXIS = 26
 LANE = 28
@@ -77,7 +77,7 @@ def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
             case "take_back":
                 text = f"The CPU took the core's edges back{about}: {event.text('why') or 'no reason recorded'}."
             case "repair":
-                text = f"{plural(event.count('revoked'), 'value')} without a witness revoked and computed again{about}."
+                text = f"A result failed its check and was computed again{about}: {event.text('findings')}."
             case _:
                 continue
         found.append(Incident(event, text.replace("..", "."), len(found) + 1))

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from hybrid.core_statistics import core_statistics
-from hybrid.opening import generator_name, open_graph
-from hybrid.plan import make_plan
-from hybrid.schema import Config, GraphConfig, ServiceConfig
-from hybrid.service.problems import Problem, problem_of
-from hybrid.service.searches import Searcher, warm_up_searches
-from hybrid.sources import Source
-from hybrid.trace import Trace
+from hybrid.cli.terminal import plural
+from hybrid.config.schema import Config, GraphConfig, ServiceConfig
+from hybrid.job.opening import generator_name, open_graph
+from hybrid.job.sources import Source
+from hybrid.planning.core_statistics import core_statistics
+from hybrid.planning.plan import make_plan
+from hybrid.results.trace import Trace
+from hybrid.service.http.problems import Problem, problem_of
+from hybrid.service.queue.searches import Searcher, warm_up_searches
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _TOLD = ("vertices", "edges", "isolated", "directed", "weighted", "bytes")
@@ -38,10 +39,13 @@ class Entry:
     problem: Problem | None = None
     graph: Graph | None = None
     store: Path | None = None  # the folder that other processes can map it from, if it was kept
+    built: bool = False  # not found in the cache
     searcher: Searcher | None = None
     created: float = field(default_factory=time.time)
     seconds: float = 0.0
     jobs: int = 0  # that wait or run on it
+    load: Any = None  # the work that opens it, while that waits or runs
+    kept: bool = True  # in the journal
     facts: dict[str, Any] = field(default_factory=dict)
     core: dict[str, Any] = field(default_factory=dict)
 
@@ -74,7 +78,12 @@ class Catalogue:
         """Take a new graph in; Problem if there are too many, or one of that name."""
         with self._lock:
             if len(self._entries) >= self._settings.max_graphs:
-                raise Problem(429, f"{len(self._entries)} graphs are in memory", "unload one", retry_after_s=5)
+                raise Problem(
+                    429,
+                    f"{plural(len(self._entries), 'graph is', 'graphs are')} in memory",
+                    "unload one",
+                    retry_after_s=5,
+                )
             name = wanted or self._free(default_name(config))
             if not _NAME.fullmatch(name):
                 raise Problem(422, "a graph's id has small letters, digits, dot, dash and underscore", "rename it")
@@ -130,18 +139,20 @@ def default_name(config: GraphConfig) -> str:
     return cleaned[:56]
 
 
-def open_entry(entry: Entry) -> None:
-    """Open, or build, a graph and get ready to search it; on the computing thread."""
+def open_entry(entry: Entry, most_vertices: int) -> None:
+    """Open, or build, a graph and get ready to search it; on the computing thread, which then calls it ready."""
     began = time.perf_counter()
     entry.state = "loading"
     try:
         opened = open_graph(entry.config, Trace())
-        graph = opened.graph
+        graph, entry.store, entry.built = opened.graph, opened.store, not opened.from_store
+        if graph.user_ids.size > most_vertices:
+            most = f"at most {most_vertices} vertices (service.max_vertices)"
+            raise Problem(422, f"a graph of {graph.user_ids.size} vertices is too large", most)
         entry.searcher = warm_up_searches(graph)
-        entry.graph, entry.store = graph, opened.store
+        entry.graph = graph
         entry.facts = describe(graph)
         entry.core = picture_core(graph)
-        entry.state = "ready"
     except Exception as error:
         entry.problem = problem_of(error)
         entry.state = "failed"

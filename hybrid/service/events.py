@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from hybrid.service.problems import Problem
-from hybrid.trace import Event, Trace, plain_number
+from hybrid.results.trace import Event, Trace, plain_number
+from hybrid.service.http.problems import Problem
 
 _BEAT_S = 15.0  # a comment this often keeps proxies from closing a silent stream
 _MOST_WAITING = 2000
@@ -79,33 +79,34 @@ class EventBus:
             for listener in self.listeners:
                 listener.take(kind, data)
 
-    async def stream(self, job: str | None, first: list[tuple[str, dict[str, Any]]]) -> AsyncIterator[bytes]:
-        """Server-sent events: what is known now, then what happens."""
-        listener = Listener(job)
-        self.listeners.append(listener)
-        try:
-            for kind, data in first:
-                yield as_sse(kind, data)
-            while not self.closed:
-                listener.news.clear()  # first: what comes while something is sent is news
-                while listener.waiting:  # at once: a reader that has left is noticed between two pieces
-                    pieces = [as_sse(*event) for event in listener.waiting]
-                    listener.waiting.clear()
-                    yield b"".join(pieces)
-                if listener.lost:
-                    yield as_sse("gap", {"lost": listener.lost})
-                    listener.lost = 0
-                try:
-                    await asyncio.wait_for(listener.news.wait(), _BEAT_S)
-                except asyncio.TimeoutError:
-                    yield b": still here\n\n"
-        finally:
-            self.listeners.remove(listener)
-
-    def require_room(self) -> None:
-        """Problem 429 if too many streams are open."""
+    def listen(self, job: str | None) -> Listener:
+        """A new listener, until it leaves; Problem 429 if there are too many."""
         if len(self.listeners) >= self._max:
             raise Problem(429, f"{len(self.listeners)} event streams are open", "close one", retry_after_s=5)
+        listener = Listener(job)
+        self.listeners.append(listener)
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        self.listeners.remove(listener)
+
+    async def stream(self, listener: Listener, first: list[tuple[str, dict[str, Any]]]) -> AsyncIterator[bytes]:
+        """Server-sent events: what is known now, then what happens."""
+        for kind, data in first:
+            yield as_sse(kind, data)
+        while not self.closed:
+            listener.news.clear()  # first: what comes while something is sent is news
+            while listener.waiting:  # at once: a reader that has left is noticed between two pieces
+                pieces = [as_sse(*event) for event in listener.waiting]
+                listener.waiting.clear()
+                yield b"".join(pieces)
+            if listener.lost:
+                yield as_sse("gap", {"lost": listener.lost})
+                listener.lost = 0
+            try:
+                await asyncio.wait_for(listener.news.wait(), _BEAT_S)
+            except asyncio.TimeoutError:
+                yield b": still here\n\n"
 
 
 def as_sse(kind: str, data: dict[str, Any]) -> bytes:

@@ -8,6 +8,8 @@ import re
 import sys
 import time
 
+from exchange.escape import printable_lines
+
 _SECRET = re.compile(r"(?i)(bearer\s+|token[\"']?\s*[=:]\s*[\"']?)[^\s\"',&]+")
 
 
@@ -27,7 +29,7 @@ class Lines(logging.Formatter):
         )
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        return self.redact(text)
+        return self.redact(printable_lines(text))
 
     def redact(self, text: str) -> str:
         """The text without secrets."""

@@ -57,7 +57,7 @@ class Metrics:
         lines = []
         for name, (meaning, value) in gauges.items():
             kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# HELP tandem_{name} {meaning}", f"# TYPE tandem_{name} {kind}", f"tandem_{name} {value:g}"]
+            lines += [f"# HELP tandem_{name} {meaning}", f"# TYPE tandem_{name} {kind}", f"tandem_{name} {value:.12g}"]
         lines += ["# HELP tandem_requests_total answers by route", "# TYPE tandem_requests_total counter"]
         for (method, route, status), count in sorted(self.requests.items()):
             lines.append(f'tandem_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')

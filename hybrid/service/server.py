@@ -13,19 +13,23 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
+from hybrid.cli.terminal import say
+from hybrid.config.schema import Config
 from hybrid.errors import EnvironmentProblem
-from hybrid.job import set_threads
-from hybrid.schema import Config
-from hybrid.service.access import read_token
-from hybrid.service.application import make_app
+from hybrid.job.search_job import set_threads
+from hybrid.service.http.access import read_token
+from hybrid.service.http.application import make_app
+from hybrid.service.http.connections import BURST, KEEP_ALIVE_S, Connection, Connections
 from hybrid.service.logs import set_up_logging
 from hybrid.service.memory import keep_few_arenas
+from hybrid.service.queue.jobs import Job
 from hybrid.service.service import Service
-from hybrid.terminal import say
 
 _log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005  # how long one of the two threads may keep the other from running Python
@@ -60,9 +64,11 @@ class Server:
             set_threads(int(config.threads))
         set_up_logging(token, verbose=verbose)
         self.service = Service(config)
+        self._connections = self.service.connections = Connections(self.settings)
+        protocol: Any = partial(Connection, self._connections)
         options = uvicorn.Config(
-            make_app(self.service, token), log_config=None, access_log=False, server_header=False, ws="none",
-            lifespan="off", timeout_keep_alive=75, backlog=_BACKLOG, limit_concurrency=2048,
+            make_app(self.service, token), http=protocol, log_config=None, access_log=False, server_header=False,
+            ws="none", lifespan="off", proxy_headers=False, timeout_keep_alive=KEEP_ALIVE_S, backlog=BURST,
         )  # fmt: skip
         self._http = uvicorn.Server(options)
         self._signals = 0
@@ -99,9 +105,11 @@ class Server:
             self.service.bus.attach(loop)
             for job in self.service.book.all():
                 self.service.arm_deadline(job, loop)
-            watch = loop.create_task(self._end_streams())
+            watches = [loop.create_task(self._end_streams()), loop.create_task(self._connections.watch())]
+            loop.call_soon(listening.listen, _BACKLOG)  # asyncio has set it to what it accepts at once
             await self._http.serve(sockets=[listening])
-            watch.cancel()
+            for watch in watches:
+                watch.cancel()
 
         asyncio.run(serve())
 
@@ -115,6 +123,8 @@ class Server:
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._signals += 1
         self.service.draining = True
+        if isinstance(work := self.service.compute.running, Job):
+            self.service.book.excuse(work)  # whoever stops a service may lose patience, and kill it
         if self._signals == 1:
             _log.info("draining", extra={"facts": {"signal": signal.Signals(number).name}})
             self.service.compute.close(stop_running=False)

@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import resource
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from hybrid.library import description_of
-from hybrid.library.algorithm import Algorithm
-from hybrid.library.sharing import SHARINGS
-from hybrid.many_hybrid_job import warm_up_batches
-from hybrid.opening import cache_folder
-from hybrid.schema import Config, GeneratorConfig, GraphConfig
+from cpu_engine.errors import InputError
+from cpu_engine.graph.formats.bounds import bounded
+from hybrid.algorithms import description_of
+from hybrid.algorithms.algorithm import Algorithm
+from hybrid.cli.terminal import plural
+from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
+from hybrid.job.batches import warm_up_batches
+from hybrid.job.opening import cache_folder
+from hybrid.offload.sharing import SHARINGS
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
-from hybrid.service.compute import Compute, Stopped
-from hybrid.service.crew import Crew
-from hybrid.service.crew_place import CrewPlace
-from hybrid.service.estimates import Limits
+from hybrid.service.data_roots import DataRoots, ldbc_parts
 from hybrid.service.events import EventBus
-from hybrid.service.jobs import OVER, Job, JobBook
-from hybrid.service.journal import Journal
+from hybrid.service.http.problems import Problem, problem_of
 from hybrid.service.metrics import Metrics
-from hybrid.service.places import DataRoots, ldbc_parts
-from hybrid.service.problems import Problem, problem_of
-from hybrid.service.runner import Runner, job_config
-from hybrid.service.searches import Answering, Batches, SearchQuery
-from hybrid.service.worker_searches import BatchHelp
-from hybrid.service.workers import Workers
+from hybrid.service.queue.compute import Compute, Stopped
+from hybrid.service.queue.disk import Disk
+from hybrid.service.queue.estimates import Limits
+from hybrid.service.queue.jobs import CANCELLED, OVER, Job, JobBook
+from hybrid.service.queue.journal import Journal
+from hybrid.service.queue.runner import Runner, job_config
+from hybrid.service.queue.searches import Answering, Batches, SearchQuery
+from hybrid.service.rank_pool.jobs import CrewPlace
+from hybrid.service.rank_pool.pool import Crew
+from hybrid.service.worker.pool import Workers
+from hybrid.service.worker.searches import BatchHelp
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_FILE_THREADS = 2  # that look at clients' files, so that neither the loop nor the threads of results wait for them
 SHARED_OPTIONS = ("npu.mode", "compare.enabled")  # of algorithms that can share their core with a worker
 
 
@@ -45,20 +54,40 @@ class Load:
     stop_reason: str = ""
 
     def carry_out(self) -> None:
-        entry, bus = self.entry, self.service.bus
+        entry, bus, journal = self.entry, self.service.bus, self.service.journal
         bus.publish("graph", entry.tell())
+        opened = False
+        if entry.kept and not self.stop_reason:
+            journal.begin_loading(entry.id)
         try:
-            with self.service.compute.interruptible():
-                open_entry(entry)
+            with self.service.compute.interruptible(), bounded(self.service.limits.while_reading(lambda: None)):
+                open_entry(entry, self.service.settings.max_vertices)
+            opened = True
         except Stopped:
-            entry.state = "waiting"  # a shutdown; the journal knows the graph
+            entry.state = "waiting"  # a shutdown, after which the journal knows the graph; or it is to be removed
         except Exception:
             if entry.problem is not None and entry.problem.status == 500:
                 _log.exception("graph %s", entry.id)
+        if entry.store is not None:
+            self._note_store(entry.store)
+        if entry.kept and self.stop_reason != CANCELLED:  # else another graph may have the name by now
+            journal.end_loading(entry.id)
+        if opened:
+            entry.state = "ready"  # from here on it may be asked, unloaded, and its store removed
+        entry.load = None
         _log.info("graph", extra={"facts": {"graph": entry.id, "state": entry.state, "s": round(entry.seconds, 3)}})
+        if self.stop_reason == CANCELLED:
+            return
         bus.publish("graph", entry.tell())
         if entry.state == "ready":
             self.service.settle_worker(entry)
+
+    def _note_store(self, store: Path) -> None:
+        disk = self.service.disk
+        with contextlib.suppress(OSError):
+            disk.note_store(store, self.entry.built)
+        if self.stop_reason == CANCELLED and "upload" in self.entry.origin:
+            disk.drop_store(store)
 
 
 class Service:
@@ -84,8 +113,13 @@ class Service:
         if self.crew is not None:
             self.runner.crew = CrewPlace(self.crew, config, self.catalogue)
         self.book = self.runner.book = JobBook(self.journal, self.compute, self.bus, settings.keep_jobs)
+        self.disk = Disk(settings.disk_bytes, self.cache, self.journal, self.catalogue, self.book)
+        self.runner.disk = self.disk
         self.started = time.time()
         self.draining = False
+        self.connections: Any = None  # of the server, once there is one
+        self._files = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
+        self._records = ThreadPoolExecutor(1, thread_name_prefix="journal")  # one: records keep their order
 
     # ------------------------------------------------------------------------------------------ life
 
@@ -97,10 +131,14 @@ class Service:
         self.workers.open()
         for document in self.journal.graphs():
             try:
-                origin = document["origin"]
-                self._take_in(document["id"], origin, self._config_of(document["id"], origin), accepted=True)
-            except (Problem, KeyError) as error:
-                _log.warning("journal: graph %s is not opened again: %s", document.get("id"), error)
+                name, origin = document["id"], document["origin"]
+                config = self._config_of(name, origin)
+                if self.journal.died_loading(name):
+                    self._set_aside(self.catalogue.add(name, origin, config))
+                else:
+                    self._take_in(name, origin, config, accepted=True)
+            except Exception as error:  # a file that has gone, or is another by now, keeps no other graph from opening
+                _log.warning("journal: graph %s is not opened again: %s", document["id"], error)
         if self.settings.preload:
             wanted = self.config.graph
             origin = {"preload": wanted.path or dataclasses.asdict(wanted.generator)}
@@ -111,7 +149,16 @@ class Service:
             if job.state not in OVER:
                 self.compute.submit(job, accepted=True)
 
+    def _set_aside(self, entry: Entry) -> None:
+        """A graph that a process ended of is not opened again unasked: that process might be this one's next."""
+        detail = "the service ended while it opened this graph, so it was not opened again"
+        fix = f"POST /v1/graphs/{entry.id}/open to try again, or DELETE it"
+        entry.state, entry.problem = "failed", Problem(503, detail, fix)
+        _log.warning("graph %s: %s", entry.id, detail)
+
     def close(self) -> None:
+        self._files.shutdown(cancel_futures=True)
+        self._records.shutdown(cancel_futures=True)  # what has not begun was not accepted
         self.workers.close()
         if self.crew is not None:
             self.crew.close()
@@ -138,6 +185,30 @@ class Service:
 
     # ---------------------------------------------------------------------------------------- graphs
 
+    async def record(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Run what changes jobs or graphs in the journal: beside the loop, in the order of the calls.
+
+        The disk is flushed there, and whole folders are removed. Once begun it comes to its end, whether or not the
+        client still listens.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._records, call, *arguments)
+
+    async def look(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Run what reads a client's file: beside the loop, within bounds, and not beyond a shutdown."""
+
+        def require_open() -> None:
+            if self.draining:
+                raise Problem(503, "the service is shutting down", "ask again when it is back", retry_after_s=5)
+
+        def run() -> T:
+            try:
+                with bounded(self.limits.while_reading(require_open)):
+                    return call(*arguments)
+            except (InputError, OSError) as error:
+                raise problem_of(error) from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._files, run)
+
     def add_graph(self, name: str | None, origin: dict[str, Any]) -> Entry:
         """Register a graph from a path or a generator; it is opened soon."""
         return self._take_in(name, origin, self._config_of(name or "", origin))
@@ -146,12 +217,15 @@ class Service:
         """Register a graph from a file that was uploaded; it becomes the journal's."""
         if ldbc_parts(file):
             raise Problem(422, "an uploaded file may not refer to others", "upload a plain edge list")
-        kept = self.journal.uploads / name
-        config = dataclasses.replace(self._config_of(name, origin), path=str(kept))
         self.limits.of_file(file)
-        entry = self.catalogue.add(name, origin, config)
-        file.rename(kept)
-        return self._load(entry, accepted=False, keep=True)
+        self.disk.make_room()
+        entry = self.catalogue.add(name, origin, self._config_of(name, origin))
+        try:
+            file.rename(self.journal.upload_file(name))
+        except OSError:
+            self.catalogue.drop(entry)
+            raise
+        return self._load(entry, accepted=False)
 
     def _config_of(self, name: str, origin: dict[str, Any]) -> GraphConfig:
         directed = origin.get("directed")
@@ -160,7 +234,7 @@ class Service:
             directed="auto" if directed is None else directed,
         )  # fmt: skip
         if "upload" in origin:
-            return dataclasses.replace(base, path=str(self.journal.uploads / name))
+            return dataclasses.replace(base, path=str(self.journal.upload_file(name)))
         if origin.get("path") is not None:
             path = self.roots.find(origin["path"])
             self.limits.of_file(path)
@@ -180,31 +254,67 @@ class Service:
     ) -> Entry:
         if not accepted:
             self.compute.require_room()
-        return self._load(self.catalogue.add(name, origin, config), accepted=accepted, keep=keep)
+        entry = self.catalogue.add(name, origin, config)
+        entry.kept = keep
+        return self._load(entry, accepted=accepted)
 
-    def _load(self, entry: Entry, *, accepted: bool, keep: bool) -> Entry:
-        if keep:
-            self.journal.write_graph(entry.id, {"id": entry.id, "origin": entry.origin, "created": entry.created})
+    def _load(self, entry: Entry, *, accepted: bool) -> Entry:
         try:
-            self.compute.submit(Load(self, entry), accepted=accepted)
-        except Problem:
+            if entry.kept:
+                self.journal.write_graph(entry.id, {"id": entry.id, "origin": entry.origin, "created": entry.created})
+            self._submit_load(entry, accepted=accepted)
+        except (Problem, OSError):
             self.catalogue.drop(entry)
             self.journal.forget_graph(entry.id)
+            raise
+        return entry
+
+    def _submit_load(self, entry: Entry, *, accepted: bool) -> None:
+        entry.load = Load(self, entry)
+        self.compute.submit(entry.load, accepted=accepted)
+
+    def reopen_graph(self, name: str) -> Entry:
+        """Try again to open a graph that could not be opened."""
+        entry = self.catalogue.get(name)
+        if entry.state != "failed":
+            raise Problem(409, f"the graph is {entry.state}", "only a graph that could not be opened is opened again")
+        problem = entry.problem
+        entry.state, entry.problem = "waiting", None
+        try:
+            self._submit_load(entry, accepted=False)
+        except Problem:
+            entry.state, entry.problem = "failed", problem
             raise
         return entry
 
     def remove_graph(self, name: str) -> None:
         waiting = [job for job in self.book.all() if job.graph == name and job.state not in OVER]
         if waiting:
-            raise Problem(409, f"{len(waiting)} jobs need the graph", "cancel them first")
-        entry = self.catalogue.remove(name)
+            raise Problem(409, f"{plural(len(waiting), 'job needs', 'jobs need')} the graph", "cancel them first")
+        entry, load = self.catalogue.get(name), self.catalogue.get(name).load
+        if load is not None and entry.state in ("waiting", "loading") and self.compute.stop(load, CANCELLED):
+            self.catalogue.drop(entry)
+        else:
+            self.catalogue.remove(name)
         if entry.graph is not None:
             self.workers.forget(entry.graph, [one.graph for one in self.catalogue.all() if one.graph is not None])
         self.journal.forget_graph(name)
+        if "upload" in entry.origin:
+            self.disk.drop_store(entry.store)
         entry.state = "failed"
         self.bus.publish("graph", {**entry.tell(), "state": "unloaded"})
 
     # ------------------------------------------------------------------------------------ jobs, queries
+
+    async def accept(self, job: Job) -> None:
+        """``submit`` beside the loop; from then on the job's time is counted, also if the client leaves meanwhile."""
+        loop = asyncio.get_running_loop()
+
+        def submit() -> None:
+            self.submit(job)
+            loop.call_soon_threadsafe(self.arm_deadline, job, loop)
+
+        await self.record(submit)
 
     def submit(self, job: Job) -> Job:
         """Check a job and accept it."""
@@ -233,14 +343,27 @@ class Service:
         return job
 
     def arm_deadline(self, job: Job, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop a job when its time is over, counted from its submission or, after a restart, from now."""
+        """Stop a job when its time is over.
 
-        def stop() -> None:
-            if job.state not in OVER:
+        Its own counts from its submission or, after a restart, from now; the service's from when it runs.
+        """
+        armed, own = time.time(), job.deadline_s
+
+        def look() -> None:
+            if job.state in OVER:
+                return
+            allowed, since = (own, armed) if own is not None else (self.settings.job_deadline_s, job.started)
+            left = allowed if since is None else since + allowed - time.time()
+            if left > 0:
+                loop.call_later(left, look)
+            else:
+                self._records.submit(end)
+
+        def end() -> None:
+            with contextlib.suppress(Problem):  # it ended just now
                 self.book.cancel(job, "deadline")
 
-        if job.deadline_s is not None and job.state not in OVER:
-            loop.call_later(job.deadline_s, stop)
+        look()
 
     def _count_sources(self, job: Job, entry: Entry) -> int:
         if isinstance(job.source, str):
@@ -300,13 +423,15 @@ class Service:
             "listeners": ("open event streams", len(self.bus.listeners)),
             "peak_memory_bytes": ("largest resident size", used.ru_maxrss * 1024.0),
             "resident_memory_bytes": ("resident size", _resident_bytes()),
+            **self.disk.gauges(),
+            **({} if self.connections is None else self.connections.gauges()),
             **({} if self.crew is None else self.crew.gauges()),
             **self.workers.gauges(),
         }
 
     def algorithms(self) -> list[dict[str, Any]]:
         """What can be asked for in a job."""
-        from hybrid.library import NAMES
+        from hybrid.algorithms import NAMES
 
         found = []
         for name in NAMES:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.job import Finished
+from hybrid.job.search_job import Finished
 from tests.e2e.conftest import (
     ScriptedWorker,
     answer,
@@ -108,7 +108,7 @@ def nothing(round_dir: Path) -> None:
         (negative, "-4"),
         (unknown_vertex, "1099511627776"),
         (too_small, "too small"),
-        (larger, "larger than the ones sent"),
+        (larger, "larger than sent"),
         (huge, "larger than"),
         (nothing, "missing"),
     ],
@@ -120,6 +120,16 @@ def test_bad_answer_is_refused_and_named(with_worker: Run, behaviour: Callable, 
     assert told in npu["outcome"]
     assert npu["rounds_merged"] == 0
     assert any(event["kind"] == "take_back" for event in finished_trace(finished))
+
+
+def test_a_bad_answer_to_the_rehearsal_is_the_last(with_worker: Run) -> None:
+    finished, worker = with_worker(torn, rehearses=False)
+    assert_exact(finished, kronecker_pairs(), directed=False)
+    npu = finished.summary["npu"]
+    assert "torn" in npu["outcome"]
+    assert npu["rounds_sent"] == 0
+    assert len(worker.served) == 1
+    assert not any(event["kind"] == "take_back" for event in finished_trace(finished)), "nothing was given"
 
 
 def poison(round_dir: Path) -> None:
@@ -172,7 +182,7 @@ def test_values_beyond_the_graph_are_refused(with_worker: Run) -> None:
 
     finished, _ = with_worker(far)
     assert_exact(finished, kronecker_pairs(), directed=False)
-    assert "values outside 0.." in finished.summary["npu"]["outcome"]
+    assert "1 value outside 0.." in finished.summary["npu"]["outcome"]
 
 
 def test_hanging_worker_times_out(with_worker: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -143,8 +144,11 @@ def wait_for_worker(process: subprocess.Popen[str]) -> psutil.Process:
     """The job's worker process, once it is there."""
 
     def look() -> psutil.Process | None:
-        children = psutil.Process(process.pid).children()
-        return next((child for child in children if "npu_engine" in " ".join(child.cmdline())), None)
+        for child in psutil.Process(process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # a short-lived helper of the job
+                if "npu_engine" in " ".join(child.cmdline()):
+                    return child
+        return None
 
     return eventually(look)
 
@@ -172,8 +176,10 @@ def test_killed_coordinator_leaves_no_worker(project_root: Path, tmp_path: Path)
 
 def test_worker_killed_in_the_middle_of_a_round(project_root: Path, tmp_path: Path) -> None:
     """SIGSTOP, so that a round is certainly outstanding, then SIGKILL."""
-    process = start(project_root, *SMALL, "--output", str(tmp_path / "out"), "--set", f"exchange.dir={tmp_path / 'ex'}")
+    settings = ["--set", f"exchange.dir={tmp_path / 'ex'}", "--set", "source=random:1000"]
+    process = start(project_root, *SMALL, "--output", str(tmp_path / "out"), *settings)
     worker = wait_for_worker(process)
+    eventually(lambda: list((tmp_path / "ex").glob("round-*/value.txt")), timeout_s=60)  # it is sent none before
     worker.suspend()
     eventually(lambda: list((tmp_path / "ex").glob("round-*/value.txt")), timeout_s=60)
     worker.kill()

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpu_engine.algorithms.traversal import CoreSplit
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.graph import Graph
-from hybrid.certify import prove_or_repair
 from hybrid.config import load_config
-from hybrid.partner import NpuPartner
-from hybrid.trace import Trace
-from hybrid.traverse import traverse_alone, traverse_together
-from hybrid.warmup import looks_deep, make_engine
+from hybrid.job.proof import prove_or_repair
+from hybrid.job.warm_up import looks_deep, make_engine
+from hybrid.offload.traverse import traverse_alone, traverse_together
+from hybrid.results.trace import Trace
+from hybrid.worker.solver import NpuPartner
 from tests.e2e.test_real_graphs import GRAPHS
 
 ENGINES = ("async", "level")

@@ -61,6 +61,7 @@ def test_notebook(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    pyplot.close("all")  # another test may have left one open
     notebook = json.loads((project_root / "examples" / "tour.ipynb").read_text(encoding="utf-8"))
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     names: dict[str, Any] = {"__name__": "__main__"}

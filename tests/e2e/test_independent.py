@@ -15,15 +15,15 @@ import pytest
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms import algorithm_named
+from hybrid.algorithms.algorithm import Task
+from hybrid.algorithms.proof import restore
 from hybrid.config import load_config
-from hybrid.library import algorithm_named
-from hybrid.library.algorithm import Task
-from hybrid.library.proof import restore
-from hybrid.sources import Source
+from hybrid.job.sources import Source
 from tests.e2e.test_real_graphs import GRAPHS
 
 igraph = pytest.importorskip("igraph")

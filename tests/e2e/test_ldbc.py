@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.commands.validate import validate_result
+from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
-from hybrid.job import run_job
-from hybrid.record import Finished
-from hybrid.schema import ON_RANKS
+from hybrid.config.schema import ON_RANKS
+from hybrid.job.search_job import run_job
+from hybrid.results.record import Finished
 from tests.e2e.test_algorithms import LDBC, groups, pairs
-from tests.property.test_ranks_library_job import run_on as library_on
-from tests.unit.test_ranks_job import run_on as bfs_on
+from tests.property.ranks.test_ranks_library_job import run_on as library_on
+from tests.unit.ranks.test_job import run_on as bfs_on
 
 OPTIONS = {  # LDBC keeps them in its tests' code: (algorithm, directed) of the folders named after algorithms
     ("BFS", True): ["source=1"], ("BFS", False): ["source=1"],

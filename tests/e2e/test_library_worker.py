@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hybrid.config import load_config
-from hybrid.core_rounds import CoreRounds
 from hybrid.errors import ConfigError
-from hybrid.job import Finished, run_job
+from hybrid.job.search_job import Finished, run_job
+from hybrid.offload.rounds import CoreRounds
 
 FIELDS = {"pagerank": "rank", "wcc": "component", "sssp": "distance"}
 

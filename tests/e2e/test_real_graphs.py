@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from cpu_engine.graph.formats import read_graph
 from hybrid.config import load_config
-from hybrid.job import run_job
+from hybrid.job.search_job import run_job
 
 GRAPHS = {
     "wiki-Vote/wiki-Vote.txt": True,
@@ -53,8 +53,9 @@ def test_levels_equal_scipy(name: str, shared_data: Path, exchange_directory: Pa
                 assert np.array_equal(np.load(finished.folder / "vertex.npy"), ids)
             assert np.array_equal(np.load(finished.folder / "level.npy"), expected), (engine, mode)
             assert finished.summary["certified"]
-            if mode == "share":
-                assert finished.summary["npu"]["rounds_merged"] >= 1, finished.summary["npu"]["outcome"]
+            npu = finished.summary["npu"]
+            if mode == "share" and finished.summary["core"]["edges"] > 0:  # a road map's core has none
+                assert npu["rounds_merged"] >= 1, npu["outcome"]
 
 
 def ldbc_cases(shared: Path) -> list[tuple[Path, Path, bool, int]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hybrid.launch import find_launcher
+from hybrid.launch.command import find_launcher
 from tests.conftest import ROOT, eventually, is_alive
 
 LIMIT_S = 100

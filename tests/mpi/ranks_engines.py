@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cpu_engine.algorithms.certificate import certify
-from cpu_engine.algorithms.ranks_engine import RankEngine
+from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, make_layout
-from cpu_engine.graph.store import open_store
-from hybrid.ranks_gather import Seat, gather
-from hybrid.ranks_open import build_part
+from cpu_engine.graph.store.graph_store import open_store
+from hybrid.ranks.collectives import Seat, gather
+from hybrid.ranks.parts import build_part
 
 ENGINES = (("async", "basp"), ("async", "bsp"), ("level", "bsp"))
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.algorithms.ranks_library import NAMES, rank_algorithm
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import make_layout, partition_graph
-from cpu_engine.graph.store import open_store
-from hybrid.ranks_gather import Seat, gather
-from hybrid.ranks_open import build_part
+from cpu_engine.graph.store.graph_store import open_store
+from cpu_engine.ranks.algorithms import NAMES, rank_algorithm
+from hybrid.ranks.collectives import Seat, gather
+from hybrid.ranks.parts import build_part
 
 
 def alone(graph: Graph, name: str, root: int) -> dict[str, np.ndarray]:

@@ -11,9 +11,9 @@ from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
-from cpu_engine.graph.store import open_store
+from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.programs import ProgramOnRanks, VertexProgram, run
-from hybrid.ranks_gather import Seat, gather
+from hybrid.ranks.collectives import Seat, gather
 from tests.property.test_vertex_programs import BFS, COMPONENTS, PAGERANK, SSSP
 
 

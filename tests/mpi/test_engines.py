@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid, kronecker
-from cpu_engine.graph.store import save_store
+from cpu_engine.graph.store.graph_store import save_store
 from tests.mpi.launching import run_ranks
 
 SCRIPT = Path(__file__).with_name("ranks_engines.py")

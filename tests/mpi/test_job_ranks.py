@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.config import load_config
-from hybrid.record import Finished
+from hybrid.results.record import Finished
 from tests.e2e.conftest import assert_exact, kronecker_pairs
 from tests.mpi.jobs import Jobs, finish, foreign_mpirun, jobs_in
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
-from cpu_engine.graph.store import save_store
+from cpu_engine.graph.store.graph_store import save_store
 from tests.conftest import ROOT
 from tests.mpi.jobs import Jobs, jobs_in
 from tests.mpi.launching import run_ranks
@@ -65,3 +66,27 @@ def test_benchmark(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     rows = json.loads(told.read_text())["variants"]
     assert len(rows) == 11, "one rank, five policies in rounds, five without"
+
+
+def test_the_benchmark_refuses_a_wrong_result(project_root: Path, tmp_path: Path) -> None:
+    """Rank 1 swaps two of its levels, which no sum of levels shows: the certificate at rank 0 does."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "if 'benchmarks.ranks.child' in sys.orig_argv:\n"
+        "    from cpu_engine.bfs.ranks import engine as ranks_engine\n"
+        "    honest = ranks_engine.RankEngine.search\n"
+        "    def search(self, *asked, **named):\n"
+        "        outcome = yield from honest(self, *asked, **named)\n"
+        "        if self.part.part == 1:\n"
+        "            near, far = outcome.levels.argmin(), outcome.levels.argmax()\n"
+        "            outcome.levels[[near, far]] = outcome.levels[[far, near]]\n"
+        "        return outcome\n"
+        "    ranks_engine.RankEngine.search = search\n"
+    )
+    words = ["--scale", "8", "--roots", "1", "--rounds", "1", "--trials", "1", "--only", "level iec"]
+    done = subprocess.run(
+        [sys.executable, "run.py", "bench", "ranks", *words], cwd=project_root, capture_output=True, text=True,
+        timeout=110, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(project_root)])},
+    )  # fmt: skip
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "a timed result is wrong" in done.stderr

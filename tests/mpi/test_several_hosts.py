@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from hybrid.config import load_config
-from hybrid.job import run_job
+from hybrid.job.search_job import run_job
 from tests.conftest import eventually
 from tests.mpi.hosts import Hosts, NoHosts, hosts_in
 from tests.mpi.jobs import Jobs, error_lines, finish, jobs_in
@@ -100,6 +100,20 @@ def test_a_worker_on_each_machine(jobs: Jobs, hosts: Hosts, tmp_path: Path, told
     np.testing.assert_array_equal(np.load(jobs.out / "level.npy"), alone(tmp_path / "alone"))
 
 
+def test_a_name_that_is_taken_costs_no_worker(jobs: Jobs, hosts: Hosts, tmp_path: Path) -> None:
+    shared, second = tmp_path / "exchange", hosts.names[1]
+    shared.mkdir()
+    (shared / second).write_text("planted")
+    npu = {"mode": "share", "round_timeout_s": 30}
+    settings = {"npu": npu, "exchange": {"dir": str(shared)}, "core": {"size": 128}, "compare": {"enabled": False}}
+    done = finish(start(jobs, hosts, **settings))
+    assert done.returncode == 0, done.stderr
+    assert summary_of(jobs)["certified"] is True
+    assert set(rounds_merged(jobs)) == {"rank 0", "rank 2"}
+    assert done.stderr.count(f"{second}: the worker uses a private exchange directory") == 1
+    assert (shared / second).read_text() == "planted"
+
+
 def test_slow_link(jobs: Jobs, hosts: Hosts, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         how = hosts.slow_down(hosts.names[1], delay_ms=2, rate_mbit=4)
@@ -128,7 +142,7 @@ def test_slow_link(jobs: Jobs, hosts: Hosts, tmp_path: Path, capsys: pytest.Capt
 def test_rank_killed_on_the_other_machine(jobs: Jobs, hosts: Hosts) -> None:
     process = start(jobs, hosts, source="random:1000", compare={"enabled": False}, npu={"mode": "share"})
     log = jobs.partial() / "log.txt"
-    eventually(lambda: "part 0: " in log.read_text(), timeout_s=60)
+    eventually(lambda: log.exists() and "part 0: " in log.read_text(), timeout_s=60)
     jobs.rank(3).kill()
     done = finish(process)
     assert done.returncode == 4, done.stderr
@@ -144,7 +158,7 @@ def test_machine_lost(jobs: Jobs, hosts: Hosts) -> None:
     """Everything on the other machine ends at once, the launcher's daemon included."""
     process = start(jobs, hosts, source="random:1000", compare={"enabled": False}, npu={"mode": "off"})
     log = jobs.partial() / "log.txt"
-    eventually(lambda: "part 0: " in log.read_text(), timeout_s=60)
+    eventually(lambda: log.exists() and "part 0: " in log.read_text(), timeout_s=60)
     there = network_of(jobs.rank(3))
     lost = [one for one in jobs.processes() if network_of(one) == there]
     assert any("prted" in one.name() for one in lost)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
-from cpu_engine.graph.store import save_store
+from cpu_engine.graph.store.graph_store import save_store
 from tests.mpi.launching import run_ranks
 
 SCRIPT = Path(__file__).with_name("ranks_programs.py")

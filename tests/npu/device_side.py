@@ -172,8 +172,8 @@ def _looks(work: Callable[[Callable[[], bool]], object], looks: int) -> int:
 
 def serve_with_a_faulty_program(directory: str) -> tuple[str, int]:
     """Serve until one round is answered, with a program that fails on its first run; what the log says."""
+    from exchange.filesystem.watch import Watcher
     from exchange.mailbox import WorkerMailbox
-    from exchange.watch import Watcher
     from npu_engine.program import Answer, CoreProgram
     from npu_engine.resident import ResidentCores
     from npu_engine.worker import Worker

@@ -17,9 +17,9 @@ import numpy as np
 import psutil
 import pytest
 
-from exchange import layout
+from exchange.filesystem.watch import Watcher
 from exchange.mailbox import Answer, CoordinatorMailbox
-from exchange.watch import Watcher
+from exchange.protocol import layout
 from tests.npu import device_side
 from tests.npu.twin import as_pairs, min_plus
 
@@ -224,7 +224,7 @@ def test_on_a_terminal_one_line_tells_the_rounds(project_root: Path, directory: 
     os.close(follower)
     shown = ""
     try:
-        while "1 rounds served" not in shown:
+        while "1 round served" not in shown:
             shown += os.read(leader, 4096).decode()
         worker.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # EIO: the worker has closed its end
@@ -235,7 +235,7 @@ def test_on_a_terminal_one_line_tells_the_rounds(project_root: Path, directory: 
         worker.kill()
         worker.wait()
     assert "\r\x1b[KCPU ready: 0 rounds served" in shown
-    assert "1 rounds served, the last in" in shown
+    assert "1 round served, the last in" in shown
     assert "core of round-000001" in shown
     assert f"{round_id}: core 2" not in shown, "rounds are in the status line"
     assert "stopped: SIGINT" in shown
@@ -302,7 +302,9 @@ def test_killing_the_parent_kills_the_worker(start: Start, directory: Path, with
         while worker.status() != psutil.STATUS_ZOMBIE:  # killed; who inherits it may be slow to collect it
             assert time.monotonic() < deadline, "the worker outlives its parent"
             time.sleep(0.01)
-    assert [path.name for path in directory.glob(".worker-*")] == [layout.worker_scratch_name(worker.pid)]
+    (scratch,) = directory.glob(".worker-*")
+    assert scratch.name.startswith(layout.worker_scratch_prefix(worker.pid))
+    assert scratch.stat().st_mode & 0o077 == 0, "its owner's alone"
 
 
 # ----------------------------------------------------------------------------------- what goes wrong at the start

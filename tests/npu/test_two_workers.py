@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hybrid.config import load_config
-from hybrid.partner import NpuPartner
-from hybrid.trace import Trace
+from hybrid.results.trace import Trace
+from hybrid.worker.solver import NpuPartner
 from tests.npu.twin import count_hops
 
 PATIENCE_S = 60.0

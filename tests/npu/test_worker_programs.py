@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exchange.index import CoreIndexArrays
+from exchange.codec.index import CoreIndexArrays
 from hybrid.config import load_config
-from hybrid.partner import NpuPartner
-from hybrid.trace import Trace
-from hybrid.traverse import Answer
+from hybrid.offload.traverse import Answer
+from hybrid.results.trace import Trace
+from hybrid.worker.solver import NpuPartner
 from tests.npu import device_side
 from tests.npu.twin import any_marked, close_row, count_hops, hops_between_all, smallest_label, weighted_sum
 

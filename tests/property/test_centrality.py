@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import betweenness as betweenness_module
-from cpu_engine.algorithms import closeness as closeness_module
-from cpu_engine.algorithms.betweenness import betweenness
-from cpu_engine.algorithms.check_centrality import check_betweenness, check_closeness
-from cpu_engine.algorithms.closeness import closeness
-from cpu_engine.graph.build import build_graph
+from cpu_engine.centrality import betweenness as betweenness_module
+from cpu_engine.centrality import closeness as closeness_module
+from cpu_engine.centrality.betweenness import betweenness
+from cpu_engine.centrality.check import check_betweenness, check_closeness
+from cpu_engine.centrality.closeness import closeness
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
 from tests import naive

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import components as weak_driver
-from cpu_engine.algorithms import strong_components as strong_driver
-from cpu_engine.algorithms.check_components import check_components, check_strong_components
-from cpu_engine.algorithms.components import components
-from cpu_engine.algorithms.strong_components import strong_components
-from cpu_engine.graph.build import build_graph
+from cpu_engine.components import strong as strong_driver
+from cpu_engine.components import weak as weak_driver
+from cpu_engine.components.check import check_components, check_strong_components
+from cpu_engine.components.strong import strong_components
+from cpu_engine.components.weak import components
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
 from tests.naive import components as naive

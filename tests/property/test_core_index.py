@@ -9,20 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.traversal import CoreSplit
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
-from hybrid.core_index import CoreIndex, compute_index, core_digest, index_path, load_index, store_index
-from hybrid.core_index_keeper import IndexKeeper
-from hybrid.index_partner import IndexPartner
-from hybrid.many_hybrid import ManyEngine, prove_or_repair_many
-from hybrid.profiles import PROFILES, fixed_delay
-from hybrid.simulated import SimulatedPartner
-from hybrid.trace import Trace
-from hybrid.traverse import traverse_alone, traverse_together
-from hybrid.warmup import make_engine
+from hybrid.job.warm_up import make_engine
+from hybrid.offload.many_sources import ManyEngine, prove_or_repair_many
+from hybrid.offload.traverse import traverse_alone, traverse_together
+from hybrid.planning.device_profiles import PROFILES, fixed_delay
+from hybrid.results.trace import Trace
+from hybrid.worker.index import CoreIndex, compute_index, core_digest, index_path, load_index, store_index
+from hybrid.worker.index_keeper import IndexKeeper
+from hybrid.worker.index_solver import IndexPartner
+from hybrid.worker.simulated import SimulatedPartner
 from tests import naive
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.check_components import check_components
-from cpu_engine.algorithms.components import components
-from cpu_engine.algorithms.components_core import CoreComponents, core_both_ways
-from cpu_engine.algorithms.pagerank import PageRankEngine, pagerank
-from cpu_engine.algorithms.pagerank_many import ManyRanksEngine
-from cpu_engine.algorithms.traversal import CoreSplit
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.components.check import check_components
+from cpu_engine.components.core import CoreComponents, core_both_ways
+from cpu_engine.components.weak import components
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
-from hybrid.core_components import components_together
-from hybrid.core_pagerank import iterate_together, pagerank_together
-from hybrid.core_rounds import CoreRounds
-from hybrid.trace import Trace
+from cpu_engine.pagerank.engine import PageRankEngine, pagerank
+from cpu_engine.pagerank.personalised import ManyRanksEngine
+from hybrid.offload.components import components_together
+from hybrid.offload.pagerank import iterate_together, pagerank_together
+from hybrid.offload.rounds import CoreRounds
+from hybrid.results.trace import Trace
 from tests.partners import ScriptedPartner, Word
 
 EXAMPLES = 60
@@ -101,8 +101,8 @@ def test_pagerank(definition: str, pairs: Pairs, directed: bool, data: st.DataOb
     partner = script(data, lambda given: (given @ matrix).astype(np.float32))
     engine = PageRankEngine(graph, core_size=k, definition=definition)
     rounds = CoreRounds(partner, data.draw(st.sampled_from(["share", "race"])), Trace())
-    found = pagerank_together(engine, rounds, Trace(), tolerance=1e-7, iterations=60)
-    expected = pagerank(graph, definition=definition, tolerance=1e-7, iterations=60)
+    found = pagerank_together(engine, rounds, Trace(), tolerance=1e-7, iterations=150)
+    expected = pagerank(graph, definition=definition, tolerance=1e-7, iterations=150)
     assert found.rank == pytest.approx(expected.rank, rel=2e-5)
     assert rounds.close().rounds_merged <= found.iterations
 

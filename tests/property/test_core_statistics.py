@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.traversal import CoreSplit
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
-from hybrid.core_statistics import core_spread, core_statistics, looks_per_vertex
-from hybrid.plan import count_core_edges
+from hybrid.planning.core_statistics import core_spread, core_statistics, looks_per_vertex
+from hybrid.planning.plan import count_core_edges
 
 pairs = st.integers(1, 14).flatmap(
     lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=60)

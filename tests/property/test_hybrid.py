@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.bfs_async import AsyncBfs
-from cpu_engine.algorithms.bfs_level import LevelBfs
-from cpu_engine.algorithms.certificate import certify
-from cpu_engine.algorithms.expand_auto import AutoExpander
-from cpu_engine.algorithms.traversal import CoreSplit
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.asynchronous import AsyncBfs
+from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.level_synchronous import LevelBfs
+from cpu_engine.bfs.strategies.auto import AutoExpander
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
-from hybrid.certify import prove_or_repair
-from hybrid.trace import Trace
-from hybrid.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.job.proof import prove_or_repair
+from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.results.trace import Trace
 from tests import naive
 from tests.partners import ScriptedPartner, closing_word
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.check_k_core import check_k_core
-from cpu_engine.algorithms.k_core import k_core
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
+from cpu_engine.kcore.check import check_k_core
+from cpu_engine.kcore.engine import k_core
 from tests.naive.k_core import core_numbers
 
 Pairs = list[tuple[int, int]]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.check_labels import check_labels
-from cpu_engine.algorithms.label_propagation import label_propagation
-from cpu_engine.graph.build import build_graph
+from cpu_engine.communities.check_labels import check_labels
+from cpu_engine.communities.label_propagation import label_propagation
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from tests.naive.labels import propagate
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.sssp import choose_delta, choose_spans, sssp
-from cpu_engine.algorithms.sssp_delta import Buckets
-from cpu_engine.algorithms.sssp_rows import prepare_rows
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
+from cpu_engine.sssp.delta import Buckets
+from cpu_engine.sssp.engine import choose_delta, choose_spans, sssp
+from cpu_engine.sssp.rows import prepare_rows
 from tests.conftest import ROOT
 from tests.naive import programs as naive
 from tests.property.test_vertex_programs import arcs_of, built, example

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.check_modularity import check_modularity
-from cpu_engine.algorithms.louvain import louvain
-from cpu_engine.graph.build import build_graph
+from cpu_engine.communities.check_modularity import check_modularity
+from cpu_engine.communities.louvain import louvain
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from tests.naive.louvain import modularity
 

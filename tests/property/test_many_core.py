@@ -10,16 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import bfs_many_core
-from cpu_engine.algorithms.bfs_many_check import check_levels
-from cpu_engine.algorithms.bfs_many_core import CoreManyBfs
-from cpu_engine.algorithms.traversal import CoreSplit
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.many import core as bfs_many_core
+from cpu_engine.bfs.many.check import check_levels
+from cpu_engine.bfs.many.core import CoreManyBfs
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
-from hybrid.many_hybrid import ManyEngine, prove_or_repair_many
-from hybrid.trace import Trace
+from hybrid.offload.many_sources import ManyEngine, prove_or_repair_many
+from hybrid.results.trace import Trace
 from tests import naive
 from tests.partners import ScriptedPartner, Word, closing_word
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import bfs_many
-from cpu_engine.algorithms.bfs_many import STRATEGIES, ManyBfs, ManyResult, many_bfs
-from cpu_engine.algorithms.certificate import certify
-from cpu_engine.algorithms.traversal import complete_parents
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.many import engine as bfs_many
+from cpu_engine.bfs.many.engine import STRATEGIES, ManyBfs, ManyResult, many_bfs
+from cpu_engine.bfs.traversal import complete_parents
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import pagerank as driver
-from cpu_engine.algorithms.check_pagerank import check_pagerank
-from cpu_engine.algorithms.pagerank import PageRankEngine, pagerank
-from cpu_engine.algorithms.pagerank_many import ManyRanksEngine, personalised_pagerank
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
+from cpu_engine.pagerank import engine as driver
+from cpu_engine.pagerank.check import check_pagerank
+from cpu_engine.pagerank.engine import PageRankEngine, pagerank
+from cpu_engine.pagerank.personalised import ManyRanksEngine, personalised_pagerank
 from tests.naive import pagerank as naive
 
 Pairs = list[tuple[int, int]]

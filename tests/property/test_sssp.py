@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.check_sssp import check_sssp
-from cpu_engine.algorithms.sssp import STRATEGIES, SsspEngine, sssp
-from cpu_engine.algorithms.sssp_delta import Buckets
-from cpu_engine.algorithms.sssp_rows import WeightedRows
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
+from cpu_engine.sssp.check import check_sssp
+from cpu_engine.sssp.delta import Buckets
+from cpu_engine.sssp.engine import STRATEGIES, SsspEngine, sssp
+from cpu_engine.sssp.rows import WeightedRows
 from tests.naive import sssp as naive
 
 JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"

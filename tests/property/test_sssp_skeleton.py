@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms.check_sssp import check_sssp
-from cpu_engine.algorithms.sssp_rows import WeightedRows
-from cpu_engine.algorithms.sssp_skeleton import SkeletonSearch, find_skeleton
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.sssp.check import check_sssp
+from cpu_engine.sssp.rows import WeightedRows
+from cpu_engine.sssp.skeleton import SkeletonSearch, find_skeleton
 from tests.naive import sssp as naive
 
 JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"
@@ -46,6 +46,7 @@ def road_maps(draw: st.DrawFn) -> Edges:
 
 
 @pytest.mark.jitless
+@pytest.mark.shipped_thresholds  # which tell when there is no skeleton; test_engines.py has others
 @given(edges=road_maps(), rule=st.sampled_from(["drop", "keep"]), width=st.sampled_from([1, 8, 2**12]), data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_skeleton_is_exact(edges: Edges, rule: str, width: int, data: st.DataObject) -> None:

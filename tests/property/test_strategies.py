@@ -15,27 +15,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import expand_small
-from cpu_engine.algorithms.balance import measure_balance
-from cpu_engine.algorithms.bfs_level import DEEP, LevelBfs
-from cpu_engine.algorithms.certificate import certify
-from cpu_engine.algorithms.expand_numa import NumaPullExpander
-from cpu_engine.algorithms.expand_pull import PullExpander
-from cpu_engine.algorithms.expand_push import BucketedPushExpander, PrivatePushExpander, PushExpander
-from cpu_engine.algorithms.expand_push_edge import EdgePushExpander, owner_starts, shuffled_targets
-from cpu_engine.algorithms.expand_small import SmallLevelsExpander
-from cpu_engine.algorithms.expand_switch import SwitchingExpander
-from cpu_engine.algorithms.expander import LeapingExpander
-from cpu_engine.algorithms.expansion import STRATEGIES, Factory, load_strategy
-from cpu_engine.algorithms.numa import MemoryCost, copy_pays, count_nodes, measure_memory, remote_distance
-from cpu_engine.algorithms.traversal import CoreSplit, complete_parents
-from cpu_engine.graph.build import build_graph
+from cpu_engine.bfs.balance import measure_balance
+from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.level_synchronous import DEEP, LevelBfs
+from cpu_engine.bfs.numa import MemoryCost, copy_pays, count_nodes, measure_memory, remote_distance
+from cpu_engine.bfs.strategies import small_levels as expand_small
+from cpu_engine.bfs.strategies.names import STRATEGIES, Factory, load_strategy
+from cpu_engine.bfs.strategies.numa import NumaPullExpander
+from cpu_engine.bfs.strategies.pull import PullExpander
+from cpu_engine.bfs.strategies.push import BucketedPushExpander, PrivatePushExpander, PushExpander
+from cpu_engine.bfs.strategies.push_edge import EdgePushExpander, owner_starts, shuffled_targets
+from cpu_engine.bfs.strategies.small_levels import SmallLevelsExpander
+from cpu_engine.bfs.strategies.strategy import LeapingExpander
+from cpu_engine.bfs.strategies.switch import SwitchingExpander
+from cpu_engine.bfs.traversal import CoreSplit, complete_parents
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
-from cpu_engine.kernels.team import join_team
-from hybrid.certify import prove_or_repair
-from hybrid.trace import Trace
-from hybrid.traverse import Traversed, traverse_alone, traverse_together
+from cpu_engine.intrinsics.team import join_team
+from hybrid.job.proof import prove_or_repair
+from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.results.trace import Trace
 from tests import naive
 from tests.partners import ScriptedPartner, closing_word
 from tests.property.test_hybrid import Pairs, built, check, graphs, inner_pairs

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpu_engine.algorithms import triangles as module
-from cpu_engine.algorithms.check_triangles import check_clustering, check_triangles
-from cpu_engine.algorithms.clustering import local_clustering
-from cpu_engine.algorithms.triangles import triangles
-from cpu_engine.graph.build import build_graph
+from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
+from cpu_engine.triangles import engine as module
+from cpu_engine.triangles.check import check_clustering, check_triangles
+from cpu_engine.triangles.clustering import local_clustering
+from cpu_engine.triangles.engine import triangles
 from tests.naive.triangles import clustering, triangles_at
 
 Pairs = list[tuple[int, int]]

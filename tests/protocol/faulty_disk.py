@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from pathlib import Path
 from typing import Any
 
-from exchange.disk import Disk
+from exchange.filesystem.disk import Disk
 
 OPERATIONS = tuple(name for name in vars(Disk) if not name.startswith("_"))
 
@@ -51,5 +50,5 @@ for _name in OPERATIONS:
 
 
 class DiskWithoutLinks(Disk):
-    def link(self, source: Path, target: Path) -> None:
+    def link(self, source: str, source_at: int, target: str, target_at: int) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))

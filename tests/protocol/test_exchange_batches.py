@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exchange import layout
+from exchange.codec.index import require_index_of
 from exchange.errors import ExchangeError
-from exchange.index import require_index_of
-from exchange.layout import Format
 from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
-from exchange.programs import PROGRAMS
+from exchange.protocol import layout
+from exchange.protocol.layout import Format
+from exchange.protocol.programs import PROGRAMS
 from tests.protocol.faulty_disk import FaultyDisk
 
 TOKEN = "0000abcd"
@@ -193,7 +193,7 @@ HEAD = "# program min-plus\n# batch 2\n"
     ("data", "words"),
     [
         (HEAD + "0 5 -1\n1 6", "torn"),
-        (HEAD + "0 5\n", "1 values per line"),
+        (HEAD + "0 5\n", "1 value per line"),
         (HEAD + "0 5 -1\n1 6\n", "2 columns where 3"),
         (HEAD + "0 5 -1\n0 5 -1\n", "two lines"),
         (HEAD + "3 5 -1\n", "unknown vertex"),

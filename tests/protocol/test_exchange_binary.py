@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchange import binary, text
+from exchange.codec import binary, text
 from exchange.errors import ExchangeError
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchange.check import check_answer
-from exchange.check_rows import check_rows, require_good_rows
+from exchange.codec.check import check_answer
+from exchange.codec.check_rows import check_rows, require_good_rows
 from exchange.errors import ExchangeError
-from exchange.programs import PROGRAMS
+from exchange.protocol.programs import PROGRAMS
 
 SENT = np.array([[5, -1, 9], [-1, -1, -1], [0, 0, 0]], np.int32)
 GOOD = np.array([[5, 6, 6], [-1, -1, -1], [0, 0, 0]], np.int32)
@@ -29,11 +29,11 @@ def changed(row: int, vertex: int, value: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("row", "vertex", "value", "words"),
     [
-        (0, 0, 6, "1 values larger than the ones sent, such as 6 for vertex 0 in row 0"),
-        (0, 0, -1, "1 of the 5 values sent are missing, such as vertex 0 in row 0"),
-        (0, 1, 5, "1 values too small to be true, such as 5 for vertex 1 in row 0"),
+        (0, 0, 6, "1 value larger than sent, such as 6 for vertex 0 in row 0"),
+        (0, 0, -1, "values sent are missing: 1 of 5, such as vertex 0 in row 0"),
+        (0, 1, 5, "1 value too small to be true, such as 5 for vertex 1 in row 0"),
         (0, 2, 4, "too small"),
-        (1, 1, 7, "values in 1 rows although none were sent"),
+        (1, 1, 7, "values in 1 row although none were sent"),
         (0, 1, 100, "outside 0..99"),
     ],
 )
@@ -73,7 +73,7 @@ def test_labels_come_from_somewhere() -> None:
 def test_marks_come_from_somewhere() -> None:
     sent = np.array([[0, 1, 0], [0, 0, 0]], np.int32)
     assert problems("or-and", np.array([[1, 1, 0], [0, 0, 0]], np.int32), sent) == ""
-    assert "1 rows with marks" in problems("or-and", np.array([[1, 1, 0], [0, 1, 0]], np.int32), sent)
+    assert "1 row with marks" in problems("or-and", np.array([[1, 1, 0], [0, 1, 0]], np.int32), sent)
 
 
 def test_what_leaves_arrives() -> None:
@@ -83,6 +83,6 @@ def test_what_leaves_arrives() -> None:
     assert problems("plus-times", right, sent, out_weight=weight) == ""
     assert problems("plus-times", right, sent) == ""
     right[1, 2] = 0.01
-    assert "1 rows with a wrong sum, such as 0.385 in row 1 where 0.375" in problems(
+    assert "1 row with a wrong sum, such as 0.385 in row 1 where 0.375" in problems(
         "plus-times", right, sent, out_weight=weight
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exchange import binary, files, layout, text
+from exchange.codec import binary, text
 from exchange.errors import ExchangeError
-from exchange.layout import Format
+from exchange.filesystem.folder import Folder
+from exchange.filesystem.owner_lock import lock_directory
 from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
+from exchange.protocol import layout
+from exchange.protocol.layout import Format
 from tests.protocol.faulty_disk import OPERATIONS, FaultyDisk
 
 TOKEN = "0000abcd"
@@ -34,6 +38,7 @@ class Job:
         vertices, values = np.array(VALUES).T
         return [
             self.coordinator.open,
+            self.open_again,
             lambda: self.coordinator.publish_core(OFFSETS, TARGETS, 3),
             lambda: self.worker.announce(state="ready"),
             lambda: self.coordinator.write_round(FIRST, vertices, values),
@@ -45,6 +50,10 @@ class Job:
             lambda: self.coordinator.abandon(SECOND),
             self.coordinator.write_stop,
         ]
+
+    def open_again(self) -> None:
+        self.coordinator.close()
+        self.coordinator.open()
 
     def serve(self) -> None:
         assert self.worker.pending_rounds() == [FIRST]
@@ -76,6 +85,7 @@ def run(directory: Path, format: Format, durable: bool, disk: FaultyDisk) -> tup
             errors.append(error)
             break
     require_no_half_file(directory)
+    job.worker.close()
     problems = job.coordinator.cleanup()
     require_no_half_file(directory)
     return errors, problems
@@ -119,6 +129,7 @@ def test_every_operation_fails_once(tmp_path: Path, format: Format, durable: boo
     counter = FaultyDisk()
     assert run(tmp_path / "whole", format, durable, counter) == ([], [])
     assert sorted(os.listdir(tmp_path / "whole")) == ["stop.flag", "worker.json"]
+    gc.collect()  # what other tests have left open is closed now, not while this one counts
     before = open_descriptors()
     failed: set[str] = set()
     for k in range(1, counter.count + 1):
@@ -131,14 +142,15 @@ def test_every_operation_fails_once(tmp_path: Path, format: Format, durable: boo
         assert broken or problems or not hidden, "a temporary file is removed when its writing fails"
         assert open_descriptors() == before, "no descriptor leaks"
         if directory.exists():
-            files.lock_directory(directory, TOKEN).release(remove=True)  # the directory is free again
+            with Folder.open(directory) as folder:
+                lock_directory(folder, TOKEN).release(remove=True)  # the directory is free again
     reached = set(OPERATIONS) if durable else set(OPERATIONS) - {"sync"}
     assert failed == reached, "the scenario uses every operation"
 
 
 def test_cleanup_tells_what_it_could_not_remove(tmp_path: Path) -> None:
     class Stubborn(FaultyDisk):
-        def rmdir(self, path: Path) -> None:
+        def rmdir(self, name: str, at: int) -> None:
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
     mailbox = CoordinatorMailbox(tmp_path, token=TOKEN, disk=Stubborn())
@@ -152,10 +164,10 @@ def test_cleanup_tells_what_it_could_not_remove(tmp_path: Path) -> None:
 
 def test_a_round_that_cannot_be_announced_leaves_no_directory(tmp_path: Path) -> None:
     class NoValues(FaultyDisk):
-        def replace(self, source: Path, target: Path) -> None:
-            if target.name == "value.txt":
+        def rename(self, source: str, source_at: int, target: str, target_at: int) -> None:
+            if target == "value.txt":
                 raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
-            super().replace(source, target)
+            super().rename(source, source_at, target, target_at)
 
     with CoordinatorMailbox(tmp_path, token=TOKEN, disk=NoValues()) as mailbox:
         mailbox.publish_core(OFFSETS, TARGETS, 3)

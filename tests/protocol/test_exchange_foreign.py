@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exchange.check import check_answer
+from exchange.codec.check import check_answer
 from exchange.errors import ExchangeError
+from exchange.filesystem.watch import Watcher
 from exchange.mailbox import Answer, CoordinatorMailbox
-from exchange.protocol import (
+from exchange.protocol.machines import (
     CoordinatorEvent,
     CoordinatorProtocol,
     DataBad,
@@ -30,7 +31,6 @@ from exchange.protocol import (
     WriteRound,
     WriteStop,
 )
-from exchange.watch import Watcher
 from tests.naive import close_core
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exchange import layout
+from exchange.protocol import layout
 
 
 @given(st.integers(0, 10**9), st.integers(0, 2**32 - 1).map(lambda n: f"{n:08x}"))

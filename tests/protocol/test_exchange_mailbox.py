@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exchange import layout
 from exchange.errors import ExchangeError, RoundGone
-from exchange.layout import Format
 from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
+from exchange.protocol import layout
+from exchange.protocol.layout import Format
 from tests.protocol.faulty_disk import DiskWithoutLinks
 
 TOKEN = "0000abcd"

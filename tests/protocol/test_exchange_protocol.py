@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchange import layout
-from exchange.protocol import (
+from exchange.protocol import layout
+from exchange.protocol.machines import (
     AbandonRound,
     Compute,
     Computed,

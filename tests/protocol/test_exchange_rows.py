@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchange import rows, text
+from exchange.codec import rows, text
 from exchange.errors import ExchangeError
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -72,7 +72,7 @@ def test_no_lines_at_all() -> None:
         (b"0 1 2\n1 3", "torn"),
         (b"0 1 2\n1 3\n", "2 columns where 3 belong"),
         (b"0 1 2\n1 3 4 5\n", "4 columns where 3 belong"),
-        (b"0\n", "1 columns where 2 belong"),
+        (b"0\n", "1 column where 2 belong"),
         (b"0 1 -2\n", "neither a non-negative integer nor -1"),
         (b"0 1 -\n", "neither"),
         (b"0 1-1 2\n", "neither"),
@@ -85,7 +85,7 @@ def test_no_lines_at_all() -> None:
         (b"-1 1 2\n", "not a vertex"),
         (b"x 1 2\n", "not a vertex"),
         (b"# batch 3\n0 1 2\n", "2 values per line where `# batch` announces others"),
-        (b"\x7fELF\x02\n", "columns"),
+        (b"\x7fELF\x02\n", "column"),
     ],
 )
 def test_bad_integers_are_refused(data: bytes, reason: str) -> None:
@@ -129,5 +129,5 @@ def test_weighted_edges_come_back() -> None:
     assert ends.tolist() == [[0, 1], [0, 2], [1, 0], [2, 1]]
     assert found.tobytes() == weight[[0, 1, 2, 4]].tobytes()
     assert header == {"weights": "float32"}
-    with pytest.raises(ExchangeError, match="columns"):
+    with pytest.raises(ExchangeError, match="column"):
         rows.parse_weighted_edges(b"0 1 0.5 0.5\n", "mind_graph.txt")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchange import text
+from exchange.codec import text
 from exchange.errors import ExchangeError
 
 PAIRS = st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1)), max_size=60)
@@ -89,7 +89,7 @@ def test_every_text_is_read_as_the_plain_definition_says(lines: list[bytes], end
         (b"3 " + b"9" * 30, "too large", "9" * 30),
         (str(2**63).encode() + b" 1", "too large", str(2**63)),
         (b"9" * 5000 + b" 1", "too large", "9" * 60 + "..."),
-        (b"3", "1 columns where 2 belong", "3"),
+        (b"3", "1 column where 2 belong", "3"),
         (b"3 4 5", "3 columns where 2 belong", "3 4 5"),
         (b"\x00\xff\x01", "not a number", "\\xff"),
     ],

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from exchange import watch
 from exchange.errors import ExchangeError
-from exchange.watch import Watcher
+from exchange.filesystem import watch
+from exchange.filesystem.watch import Watcher
 
 PATIENCE_S = 20.0
 
@@ -94,7 +94,7 @@ def test_a_change_between_two_waits_is_not_missed(tmp_path: Path) -> None:
 
 
 def test_the_safety_poll_covers_lost_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch._Handler, "on_any_event", lambda self, event: None)
+    monkeypatch.setattr(watch.Watcher, "_take", lambda self, name: None)
     with Watcher(tmp_path, "events") as watcher:
         flag = tmp_path / "ok.flag"
         maker = threading.Timer(0.02, flag.touch)
@@ -104,7 +104,7 @@ def test_the_safety_poll_covers_lost_events(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_without_events_auto_polls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch._Handler, "on_any_event", lambda self, event: None)
+    monkeypatch.setattr(watch.Watcher, "_take", lambda self, name: None)
     monkeypatch.setattr(watch, "PROBE_TIMEOUT_S", 0.01)
     with Watcher(tmp_path) as watcher:
         assert watcher.mode_in_use == "poll"
@@ -114,12 +114,12 @@ def test_without_events_auto_polls(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 class NoInotify:
-    def __init__(self) -> None:
+    def __init__(self, *_: object) -> None:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
 
 
 def test_without_inotify_auto_polls_and_events_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "Observer", NoInotify)
+    monkeypatch.setattr(watch, "DirectoryEvents", NoInotify)
     with Watcher(tmp_path) as watcher:
         assert watcher.mode_in_use == "poll"
         assert "instance limit" in watcher.why
@@ -161,7 +161,7 @@ def test_network_file_systems_are_polled(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_directory_that_cannot_be_probed_is_polled(tmp_path: Path) -> None:
     from tests.protocol.faulty_disk import FaultyDisk
 
-    with Watcher(tmp_path, disk=FaultyDisk(2, code=errno.EROFS)) as watcher:
+    with Watcher(tmp_path, disk=FaultyDisk(3, code=errno.EROFS)) as watcher:
         assert watcher.mode_in_use == "poll"
 
 
@@ -189,5 +189,5 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         Watcher(tmp_path, "both")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="poll_interval_s"):
         Watcher(tmp_path, poll_interval_s=0)
-    with pytest.raises(ExchangeError, match="no such directory"):
+    with pytest.raises(ExchangeError, match="no such file or directory"):
         Watcher(tmp_path / "missing").start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from hybrid.client import Client
 from tests.conftest import ROOT, eventually
 
-pytest.importorskip("fastapi", reason="the service is not installed: pip install 'tandem-graph[service]'")
+pytest.importorskip("fastapi", reason="the service is not installed: pip install -c constraints.txt -e '.[service]'")
 
 SMALL = "graph.generator={scale: 10, edge_factor: 8, seed: 1}"
 GRAPH = "kronecker-s10-ef8-seed1"
@@ -40,9 +40,16 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, *sets: str, token: str | None = None) -> Iterator[Running]:
-    """A service on a free port, its journal in ``folder``."""
-    command = [sys.executable, "run.py", "serve", "--port", "0"]
+def running(
+    folder: Path,
+    *sets: str,
+    token: str | None = None,
+    program: Sequence[str] = ("run.py",),
+    files: int | None = None,
+) -> Iterator[Running]:
+    """A service on a free port, its journal in ``folder``; ``files``: how many it may have open."""
+    command = [] if files is None else ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"]
+    command += [sys.executable, *program, "serve", "--port", "0"]
     for one in (SMALL, f"service.journal_dir={folder / 'journal'}", *sets):
         command += ["--set", one]
     log = folder / "log.txt"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.config.schema import ServiceConfig
 from hybrid.errors import EXIT_CONFIG, ConfigError
-from hybrid.schema import ServiceConfig
-from hybrid.service.access import is_loopback, read_token
+from hybrid.service.http.access import is_loopback, read_token
 from hybrid.service.logs import Lines
 
 TOKEN = "0123456789abcdef"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hybrid.service.compute import Compute, Query, Stopped
-from hybrid.service.problems import Problem
+from hybrid.service.http.problems import Problem
+from hybrid.service.queue.compute import Compute, Query, Stopped
 
 LONG_S = 10.0  # what never happens has not happened after so long
 
@@ -113,10 +113,10 @@ def test_more_queries_than_a_batch_holds_are_all_answered_around_work() -> None:
 def test_full_queues_refuse_and_late_queries_are_given_up() -> None:
     compute, late = make(query_queue=1, job_queue=1), Asked(deadline=0.0)
     compute.ask(late)
-    with pytest.raises(Problem, match="wait already"):
+    with pytest.raises(Problem, match="waits already"):
         compute.ask(Asked())
     compute.submit(Piece(lambda: compute.close(stop_running=False)))
-    with pytest.raises(Problem, match="wait already"):
+    with pytest.raises(Problem, match="waits already"):
         compute.submit(Piece(lambda: None))
     compute.run()
     assert late.refused is not None

@@ -14,20 +14,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hybrid
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.requests import AllReduce, Driver
-from hybrid.errors import NotCertified
-from hybrid.schema import Config
-from hybrid.service import crew, crew_folders
-from hybrid.service.crew import CrewLost
-from hybrid.service.crew_folders import PREFIX, CrewFolders
-from hybrid.service.crew_place import found_in
-from hybrid.service.crew_state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, CrewState
-from hybrid.service.crew_wire import Frame, WireError, frame_bytes, read_frame
-from hybrid.service.crew_work import StoppedTogether, stoppable
-from hybrid.service.jobs import FAILED as JOB_FAILED
-from hybrid.service.jobs import Job
-from hybrid.service.runner import MOST_LOSSES, Runner
+from hybrid.algorithms.algorithm import Task
+from hybrid.algorithms.bfs import Bfs
+from hybrid.config.schema import Config
+from hybrid.job.proof import prove_found
+from hybrid.results.trace import Trace
+from hybrid.service.queue.jobs import FAILED as JOB_FAILED
+from hybrid.service.queue.jobs import Job
+from hybrid.service.queue.runner import MOST_LOSSES, Runner
+from hybrid.service.rank_pool import folders as crew_folders
+from hybrid.service.rank_pool import pool as crew
+from hybrid.service.rank_pool.folders import PREFIX, CrewFolders
+from hybrid.service.rank_pool.jobs import found_in
+from hybrid.service.rank_pool.orders import StoppedTogether, stoppable
+from hybrid.service.rank_pool.pool import CrewLost
+from hybrid.service.rank_pool.state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, CrewState
+from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
 # ---------------------------------------------------------------------------------------------- frames
 
@@ -81,12 +86,15 @@ def test_nothing_is_unpickled() -> None:
 
 
 def test_an_answer_of_the_wrong_shape_is_none() -> None:
-    graph: Any = SimpleNamespace(n=3)
+    graph = hybrid.from_edges([(0, 1), (1, 2)], directed=False)
     facts = {"counters": {}, "isolated": {}}
-    assert found_in(Frame("run", facts, {"level": np.arange(3)}), graph).arrays["level"].size == 3
+    task, parent = Task(graph.rows, Config(), graph.source(0)), np.zeros(3, np.int32)
     for wrong in (np.arange(4), np.zeros((3, 1)), np.array(["a", "b", "c"])):
-        with pytest.raises(NotCertified):
-            found_in(Frame("run", facts, {"level": wrong}), graph)
+        answer = found_in(Frame("run", facts, {"level": wrong, "parent": parent}))
+        found, repair = prove_found(Bfs(), task, answer, Trace())
+        assert repair is not None
+        assert repair.reason == "level is no array of numbers over the vertices"
+        assert sorted(found.arrays["level"].tolist()) == [0, 1, 2]
 
 
 # ---------------------------------------------------------------------------------------------- fortunes
@@ -223,12 +231,13 @@ def test_the_folders_of_a_killed_service_are_removed_and_those_of_a_living_one_a
         os.utime(place / f"{PREFIX}cut-short", (0, 0))
     (temporary / "other").mkdir()
     later = CrewFolders()
-    names = {alive.path.name, later.path.name, f"{PREFIX}being-made"}
-    assert {one.name for one in memory.iterdir()} == names
-    assert {one.name for one in temporary.iterdir()} == names | {"other"}
-    assert (memory / alive.path.name / "segment").exists()
+    assert alive.memory is not None
+    assert set(memory.iterdir()) == {alive.memory, later.memory, memory / f"{PREFIX}being-made"}
+    kept = {alive.path, later.path, temporary / f"{PREFIX}being-made", temporary / "other"}
+    assert set(temporary.iterdir()) == kept
+    assert (alive.memory / "segment").exists()
     alive.environment()
-    assert not (memory / alive.path.name / "segment").exists()
+    assert not (alive.memory / "segment").exists()
     for one in (alive, later):
         one.remove()
     assert {one.name for one in memory.iterdir()} == {f"{PREFIX}being-made"}

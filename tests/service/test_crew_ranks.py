@@ -20,16 +20,16 @@ import pytest
 import hybrid
 from hybrid.client import ServiceError
 from hybrid.config import load_config
-from hybrid.opening import open_graph
-from hybrid.service.crew import Crew, CrewLost
-from hybrid.service.crew_folders import PREFIX, SHARED_MEMORY
-from hybrid.trace import Trace
+from hybrid.job.opening import open_graph
+from hybrid.results.trace import Trace
+from hybrid.service.rank_pool.folders import PREFIX, SHARED_MEMORY
+from hybrid.service.rank_pool.pool import Crew, CrewLost
 from tests.conftest import ROOT, eventually, is_alive
 from tests.service.conftest import GRAPH, Running, running
 from tests.service.test_service import raw
 
 ON_RANKS = ("engine=level", "npu.mode=off")
-MEMBER = "hybrid.service.crew_member"
+MEMBER = "hybrid.service.rank_pool.member"
 
 
 def ranks_of(process: int) -> list[psutil.Process]:
@@ -59,16 +59,18 @@ def own_folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         assert not left_of(crews_in(Path(folder)))
 
 
-def crews_in(folder: Path) -> list[str]:
-    return [one.name for one in folder.glob(f"{PREFIX}*")]
+def crews_in(folder: Path) -> list[Path]:
+    """The folders of the crews that live there, in shared memory as well."""
+    found = list(folder.glob(f"{PREFIX}*"))
+    return found + [SHARED_MEMORY / (one / "memory").read_text() for one in found if (one / "memory").exists()]
 
 
-def left_of(crews: list[str]) -> list[Path]:
+def left_of(crews: list[Path]) -> list[Path]:
     """What there is in the file system of these crews."""
-    places = (Path(tempfile.gettempdir()), SHARED_MEMORY)
-    return [place / name for name in crews for place in places if (place / name).exists()]
+    return [one for one in crews if one.exists()]
 
 
+@pytest.mark.timeout(400)  # the first one may have to compile every kernel of the ranks
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_every_algorithm_of_ranks_agrees_with_one_rank(tmp_path: Path, ranks: int) -> None:
     graph = hybrid.generate("kronecker", scale=10, edge_factor=8, seed=1)
@@ -212,5 +214,8 @@ def test_a_rank_that_stands_still_is_noticed() -> None:
         with contextlib.closing(crew.carry_out(order)) as frames:
             assert next(frames).arrays["level"].size
         assert crew.state.restarts == 2
+        ranks_of(os.getpid())[1].parent().suspend()
+        eventually(lambda: crew.state.restarts == 3 and crew.state.state == "up")
+        assert crew.state.reason == "mpirun was stopped for 2 s"
     finally:
         crew.close()

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from benchmarks.output import Report
-from benchmarks.soak import soak
-from benchmarks.soak_check import check_query, check_run
-from benchmarks.soak_reference import Reference
-from benchmarks.soak_report import Outcome, complaints, make_report
-from benchmarks.soak_service import Leftovers
-from benchmarks.soak_tally import Accepted, Sample, Spec, Tally, fate_of, trend
-from hybrid.commands import bench
+from benchmarks.soak.check import check_query, check_run
+from benchmarks.soak.command import soak
+from benchmarks.soak.reference import Reference
+from benchmarks.soak.report import Outcome, complaints, make_report
+from benchmarks.soak.service import Leftovers
+from benchmarks.soak.tally import Accepted, Sample, Spec, Tally, fate_of, trend
+from hybrid.cli.commands import bench
 
 
 def path_graph() -> Reference:
@@ -125,13 +125,14 @@ def test_what_failed_is_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> Non
         assert bench.execute(options) == code
 
 
+@pytest.mark.timeout(300)  # in a fresh clone the service compiles meanwhile
 def test_a_few_seconds_of_it() -> None:
     pytest.importorskip("mindspore", reason="the worker needs MindSpore")
     options = argparse.Namespace(
-        seconds=6.0, kill_worker=3.0, kill_ranks=0, restart=False, ranks=2, scales=[8, 9], side=10, seed=1, log=None
+        seconds=15.0, kill_worker=4.0, kill_ranks=0, restart=False, ranks=2, scales=[8, 9], side=10, seed=1, log=None
     )
     outcome = soak(options, warm_up=False)
     assert complaints(outcome) == [], outcome.tally.told
-    assert len(outcome.kills["worker"]["moments"]) == 1
+    assert outcome.kills["worker"]["moments"]
     assert outcome.tally.counts["right"] > 50
     assert all(job.fate for job in outcome.tally.jobs.values())

@@ -18,8 +18,8 @@ import pytest
 
 import hybrid
 from hybrid.client import ServiceError
-from hybrid.schema import Config
-from hybrid.service.workers import Workers
+from hybrid.config.schema import Config
+from hybrid.service.worker.pool import Workers
 from tests.conftest import eventually
 from tests.service.conftest import Running, running
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import hybrid
-from cpu_engine.algorithms.bfs_many import ManyBfs
+from cpu_engine.bfs.many.engine import ManyBfs
 from cpu_engine.graph.graph import Graph
-from hybrid.schema import Config
-from hybrid.service.worker_life import (
+from hybrid.config.schema import Config
+from hybrid.service.worker.life import (
     FAILED,
     FIRST_PAUSE_S,
     HEALTHY_S,
@@ -28,8 +28,8 @@ from hybrid.service.worker_life import (
     STARTING,
     WorkerLife,
 )
-from hybrid.service.worker_searches import BatchHelp
-from hybrid.service.workers import Workers
+from hybrid.service.worker.pool import Workers
+from hybrid.service.worker.searches import BatchHelp
 from tests.partners import ScriptedPartner, Word
 
 

@@ -6,6 +6,6 @@ rest of the program uses.
 
 from cpu_engine.graph.formats.reading import FORMATS, read_graph
 from cpu_engine.graph.formats.sniffing import sniff
-from cpu_engine.graph.formats.writing import WRITABLE, write_graph
+from cpu_engine.graph.formats.writing import WRITABLE, target_format, write_graph
 
-__all__ = ["FORMATS", "WRITABLE", "read_graph", "sniff", "write_graph"]
+__all__ = ["FORMATS", "WRITABLE", "read_graph", "sniff", "target_format", "write_graph"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cpu_engine.counted import plural
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.distinct import distinct_ids
 from cpu_engine.graph.formats.rows import RaggedLayout, read_ragged
@@ -22,7 +23,8 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     notes: tuple[str, ...] = ()
     repeated = len(owners) - len(distinct_ids(owners))
     if repeated:
-        notes = (f"{repeated} lines continue the neighbours of a vertex that has a line already",)
+        some = plural(repeated, "line continues", "lines continue")
+        notes = (f"{some} the neighbours of a vertex that has a line already",)
     if not len(owners):
         notes = ("the file has no vertices",)
     vertices = distinct_ids(owners, edges.dst)

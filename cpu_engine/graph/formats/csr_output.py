@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.edges import EdgeList, mirrored
 from cpu_engine.graph.formats.text_output import highest_id
 
 SPARSEST = 64  # vertices per edge; beyond it the offsets would dwarf the edges
@@ -43,12 +43,9 @@ def to_rows(edges: EdgeList, path: Path, *, highest: int) -> Rows:
             value=top,
             fix="write an edge list (.el, .wel), or renumber the vertices first",
         )
-    src, dst, weight = edges.src, edges.dst, edges.weight
     if edges.directed is False and not edges.symmetric_stored:
-        twice = src != dst
-        src, dst = np.concatenate((src, dst[twice])), np.concatenate((dst, src[twice]))
-        weight = None if weight is None else np.concatenate((weight, weight[twice]))
-    return sort_rows(src, dst, weight, top + 1)
+        edges = mirrored(edges)
+    return sort_rows(edges.src, edges.dst, edges.weight, top + 1)
 
 
 def sort_rows(src: np.ndarray, dst: np.ndarray, weight: np.ndarray | None, n: int) -> Rows:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.rows import RowLayout, read_rows
@@ -25,7 +26,7 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
         edges = read_rows(source, layout)
     if edges.rows != arcs:
         raise InputError(
-            f"the problem line declares {arcs} arcs, there are {edges.rows}",
+            f"the problem line declares {plural(arcs, 'arc')}, there are {count(edges.rows)}",
             path=path,
             line=problem_at,
             value=line,

@@ -7,20 +7,23 @@ consistent with all the others; what was decided about that line is in the notes
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.distinct import distinct_ids
 from cpu_engine.graph.formats.rows import Numbers, RowLayout, read_rows, row_error, split_columns
 from cpu_engine.graph.formats.source import Block, Progress, TextSource
 from cpu_engine.graph.formats.survey import SURVEY_BYTES, as_id, survey_text
-from cpu_engine.kernels import parse
+from cpu_engine.graph.kernels import parse
 
 NAME = "edge-list"
+_SNAP_KIND = re.compile(r"^#\s*(un)?directed\s+graph\b", re.IGNORECASE)
 _SNAP_EDGES = re.compile(r"^[#%].*\bEdges:\s*(\d+)", re.IGNORECASE)
 
 
@@ -32,10 +35,17 @@ def layout_of(columns: int) -> RowLayout:
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read an edge list, plain, gzip or xz."""
     with TextSource(path, progress) as source:
-        first, promised = _first_line(source)
+        first, promised, directed = _first_line(source)
         if first is None:
             nothing = np.empty(0, np.int64)
-            return EdgeList(nothing, nothing.copy(), format=NAME, path=str(path), notes=("the file has no edges",))
+            return EdgeList(
+                nothing,
+                nothing.copy(),
+                directed=directed,
+                format=NAME,
+                path=str(path),
+                notes=("the file has no edges",),
+            )
         line_number = source.lines_read
         source.unread_line()
         prefix, whole = source.prefix()
@@ -55,7 +65,7 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     )
     header = _read_as_header(split_columns(first), rest)
     if header is not None and (apart or header[1] > header[0] or style_differs):
-        return _with_header(path, first, header, rest, promised)
+        return replace(_with_header(path, first, header, rest, promised), directed=directed)
     if apart:
         block = Block(first.encode("utf-8"), line_number - 1, 0)
         raise row_error(parse.TOO_FEW_COLUMNS, block, len(block.text), layout_of(columns), path)
@@ -65,18 +75,20 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
             f"line {line_number} '{first.strip()}' is read as an edge; it could also be a header 'vertices edges': "
             "put '#' in front of it if it is one",
         )
-    return EdgeList(edges.src, edges.dst, edges.weight, format=NAME, path=str(path), notes=notes)
+    return EdgeList(edges.src, edges.dst, edges.weight, directed=directed, format=NAME, path=str(path), notes=notes)
 
 
-def _first_line(source: TextSource) -> tuple[str | None, int]:
-    """The first line with data, and the edge count that a SNAP comment in front of it promises (-1: none)."""
-    promised = -1
+def _first_line(source: TextSource) -> tuple[str | None, int, bool | None]:
+    """The first line with data, and what SNAP's comments before it say: the edge count (-1: none), the direction."""
+    promised, directed = -1, None
     while (line := source.next_line()) is not None:
         if split_columns(line):
-            return line, promised
+            return line, promised, directed
         if match := _SNAP_EDGES.match(line):
             promised = int(match[1])
-    return None, promised
+        if match := _SNAP_KIND.match(line):
+            directed = match[1] is None
+    return None, promised, directed
 
 
 def _column_error(path: Path, line: int, text: str, columns: int) -> InputError:
@@ -132,4 +144,4 @@ def _written_differently(text: bytes) -> bool:
 def _snap_note(promised: int, found: int) -> tuple[str, ...]:
     if promised in (-1, found):
         return ()
-    return (f"a comment says 'Edges: {promised}', the file has {found} lines of edges",)
+    return (f"a comment says 'Edges: {promised}', the file has {plural(found, 'line of edges', 'lines of edges')}",)

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.binary_input import BinaryInput, check_offsets, check_targets, rows_of
@@ -63,8 +64,8 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
             )
         if size not in header.sizes():
             raise InputError(
-                f"the header declares {header.n} vertices and {header.m} edges, so {header.sizes()[0]} bytes; "
-                f"the file has {size}",
+                f"the header declares {plural(header.n, 'vertex')} and {plural(header.m, 'edge')}, "
+                f"so {count(header.sizes()[0])} bytes; the file has {count(size)}",
                 path=path,
                 fix="the file is cut off or damaged: write or download it again",
             )
@@ -86,7 +87,7 @@ def _edge_data(data: BinaryInput, header: Header) -> tuple[np.ndarray | None, tu
     size = header.datum_bytes
     if size not in _UNSIGNED:
         return None, (
-            f"the edge data ({size} bytes per edge) is left out: only 1, 2, 4 or 8 bytes are read as weights",
+            f"the edge data ({plural(size, 'byte')} per edge) is left out: only 1, 2, 4 or 8 bytes are read as weights",
         )
     raw = data.array(_UNSIGNED[size], header.m)
     if size in (4, 8) and _looks_like_floats(raw, size):
@@ -95,7 +96,7 @@ def _edge_data(data: BinaryInput, header: Header) -> tuple[np.ndarray | None, tu
         kind, weight = "int64", raw.view("<i8").astype(np.int64, copy=False)
     else:
         kind, weight = f"uint{8 * size}", raw.astype(np.int64)
-    return weight, (f"edge data of {size} bytes read as {kind} weights; the file does not state their type",)
+    return weight, (f"edge data of {plural(size, 'byte')} read as {kind} weights; the file does not state their type",)
 
 
 def _looks_like_floats(raw: np.ndarray, size: int) -> bool:
@@ -110,13 +111,19 @@ def _looks_like_floats(raw: np.ndarray, size: int) -> bool:
     return bool((everyday | (values == 0)).all() and everyday.any())
 
 
+def _fits_4_bytes(weight: np.ndarray) -> bool:
+    """Whether whole weights can take 4 bytes that no reader of ours would take for floats."""
+    fits = weight.min() >= 0 and weight.max() < 2**32
+    return bool(fits) and not _looks_like_floats(weight.astype("<u4"), 4)
+
+
 def write(file: BinaryIO, edges: EdgeList, path: Path) -> None:
     """Write version 1; integer weights take 4 bytes where they fit, else 8, floats 8."""
     rows = to_rows(edges, path, highest=2**32 - 2)
     weight, m = rows.weight, len(rows.targets)
     datum = ""
     if weight is not None and m:
-        datum = "<f8" if weight.dtype.kind == "f" else "<u4" if weight.min() >= 0 and weight.max() < 2**32 else "<i8"
+        datum = "<f8" if weight.dtype.kind == "f" else "<u4" if _fits_4_bytes(weight) else "<i8"
     file.write(struct.pack("<4Q", 1, np.dtype(datum).itemsize if datum else 0, rows.n, m))
     file.write(rows.offsets[1:].astype("<u8").tobytes())
     file.write(rows.targets.astype("<u4").tobytes())

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.binary_input import CHUNK, BinaryInput, check_offsets, check_targets, rows_of
@@ -67,8 +68,9 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
         if weighted is None:
             inverse = header.directed
             raise InputError(
-                f"the header declares {header.n} vertices and {header.m} edges, so {header.size(False, inverse)} bytes "
-                f"(.sg) or {header.size(True, inverse)} (.wsg); the file has {size}",
+                f"the header declares {plural(header.n, 'vertex')} and {plural(header.m, 'edge')}, "
+                f"so {count(header.size(False, inverse))} bytes (.sg) or {count(header.size(True, inverse))} (.wsg); "
+                f"the file has {count(size)}",
                 path=path,
                 fix="the file is cut off or damaged: write or download it again",
             )

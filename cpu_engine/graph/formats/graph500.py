@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.binary_input import CHUNK, BinaryInput
@@ -42,7 +43,7 @@ def _read(path: Path, name: str, progress: Progress | None) -> EdgeList:
     size = check_file(path)
     if size % EDGE_BYTES[name]:
         raise InputError(
-            f"the size, {size} bytes, is not a multiple of the {EDGE_BYTES[name]} bytes of an edge",
+            f"the size, {plural(size, 'byte')}, is not a multiple of the {EDGE_BYTES[name]} bytes of an edge",
             path=path,
             fix="the file is cut off, or it has another format",
         )

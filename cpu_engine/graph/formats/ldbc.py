@@ -20,7 +20,8 @@ from cpu_engine.graph.formats.survey import as_id, survey_text
 
 NAME = "ldbc"
 CHUNK = 1 << 20
-PROPERTY = re.compile(r"^\s*graph\.(?P<key>[^=:\s]+)\s*[=:]\s*(?P<value>.*?)\s*$")
+LONGEST_PROPERTY = 1 << 16  # bytes of a line of a .properties file,
+MOST_PROPERTIES = 10_000  # and lines of it that count
 _PART = re.compile(r"^(?P<stem>.+)\.(?P<part>e|v)(?P<packed>\.gz|\.xz)?$")
 _NUMERIC_TYPES = ("real", "int", "integer", "float", "double", "long")
 
@@ -40,6 +41,16 @@ class Description:
     notes: list[str] = field(default_factory=list)
 
 
+def split_property(line: str) -> tuple[str, str] | None:
+    """Key and value of a line ``graph.KEY = VALUE``, without what is around them; None if it is no such line."""
+    line = line.strip()
+    if not line.startswith("graph."):
+        return None
+    ends = [at for at in (line.find("="), line.find(":")) if at >= 0]
+    key = line[len("graph.") : min(ends)].rstrip() if ends else ""
+    return (key, line[min(ends) + 1 :].lstrip()) if key and not any(map(str.isspace, key)) else None
+
+
 def sibling(path: Path, part: str) -> Path | None:
     """The .e, .v or .properties beside a part of an LDBC graph, if it exists."""
     match = _PART.match(path.name)
@@ -52,7 +63,7 @@ def describe(path: Path) -> Description | None:
     """The graph that ``path`` (.properties, .e or .v) is a part of; None if it is not part of one."""
     with TextSource(path, longest_line=None) as source:
         head = source.prefix()[0][: 1 << 16].decode("latin-1")
-    if any(PROPERTY.match(line) for line in head.split("\n")):
+    if any(map(split_property, head.split("\n"))):
         return _from_properties(path)
     match = _PART.match(path.name)
     if match is None:
@@ -75,6 +86,9 @@ def _from_properties(path: Path) -> Description:
     def refuse(key: str, reason: str, fix: str) -> InputError:
         return InputError(reason, path=path, line=lines.get(key), value=values.get(key), fix=fix)
 
+    for key in ("vertex-file", "edge-file"):
+        if not values.get(key, "x").isprintable():
+            raise refuse(key, f"'{key}' is no file name", "write the name of the file")
     notes = []
     vertex_file = path.parent / values["vertex-file"] if "vertex-file" in values else sibling(path, "v")
     edge_file = path.parent / values["edge-file"] if "edge-file" in values else sibling(path, "e")
@@ -112,10 +126,14 @@ def _from_properties(path: Path) -> Description:
 def _read_properties(path: Path) -> tuple[dict[str, str], dict[str, int]]:
     """Keys without 'graph.<name>.', their values, and the lines where they stand."""
     raw: dict[str, tuple[str, int]] = {}
-    with TextSource(path, longest_line=None) as source:
+    with TextSource(path, longest_line=LONGEST_PROPERTY) as source:
         while (line := source.next_line()) is not None:
-            if match := PROPERTY.match(line):
-                raw[match["key"]] = (match["value"], source.lines_read)
+            if found := split_property(line):
+                raw[found[0]] = (found[1], source.lines_read)
+            if len(raw) > MOST_PROPERTIES:
+                raise InputError(
+                    f"has more than {MOST_PROPERTIES} properties", path=path, fix="name the .e file instead"
+                )
     # The graph's name may contain dots: it is what all keys have in common.
     name = next((key.removesuffix(".edge-file") for key in raw if key.endswith(".edge-file")), "")
     name = name or next((key.removesuffix(".directed") for key in raw if key.endswith(".directed")), "")

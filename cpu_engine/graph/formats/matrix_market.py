@@ -12,12 +12,13 @@ from typing import BinaryIO
 
 import numpy as np
 
+from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.rows import RowLayout, read_rows, split_columns
 from cpu_engine.graph.formats.source import Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
-from cpu_engine.graph.formats.text_output import highest_id, write_edge_lines
+from cpu_engine.graph.formats.text_output import highest_id, lowest_id, write_edge_lines
 
 NAME = "matrix-market"
 BANNER = "%%MatrixMarket"
@@ -43,7 +44,7 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
         edges = read_rows(source, layout)
     if edges.rows != entries:
         raise InputError(
-            f"the size line declares {entries} entries, there are {edges.rows}",
+            f"the size line declares {plural(entries, 'entry', 'entries')}, there are {count(edges.rows)}",
             path=path,
             line=size_at,
             value=size_line,
@@ -102,7 +103,8 @@ def _size(source: TextSource) -> tuple[int, int, str, int, bool]:
             break
         if sizes[0] != sizes[1]:
             raise InputError(
-                f"the matrix has {sizes[0]} rows and {sizes[1]} columns, a graph needs as many of both",
+                f"the matrix has {plural(sizes[0], 'row')} and {plural(sizes[1], 'column')}, "
+                "a graph needs as many of both",
                 path=source.path,
                 line=source.lines_read,
                 value=line.strip(),
@@ -121,20 +123,17 @@ def _size(source: TextSource) -> tuple[int, int, str, int, bool]:
 def write(file: BinaryIO, edges: EdgeList) -> None:
     """Write a coordinate matrix; ids that begin at 0 are shifted by one, and a comment says so."""
     highest = highest_id(edges)
-    lowest = edges.id_range[0] if edges.id_range else 1
-    for ids in (edges.src, edges.dst, edges.vertices):
-        if ids is not None and len(ids):
-            lowest = min(lowest, int(ids.min()))
-    shift = 1 if lowest == 0 else 0
+    shift = 1 if lowest_id(edges) == 0 else 0
     field = "pattern" if edges.weight is None else "integer" if edges.weight.dtype.kind in "iu" else "real"
-    # A list with both directions is general: 'symmetric' would double every edge.
-    symmetry = "symmetric" if edges.directed is False and not edges.symmetric_stored else "general"
-    src, dst = edges.src, edges.dst
-    if symmetry == "symmetric":
-        src, dst = np.maximum(src, dst), np.minimum(src, dst)  # the format keeps the lower triangle
+    src, dst, weight, symmetry = edges.src, edges.dst, edges.weight, "general"
+    if edges.directed is False:
+        if edges.symmetric_stored:
+            once = src >= dst
+            src, dst, weight = src[once], dst[once], None if weight is None else weight[once]
+        src, dst, symmetry = np.maximum(src, dst), np.minimum(src, dst), "symmetric"  # the lower triangle
     n = max(highest + shift, 0)
     header = [f"{BANNER} matrix coordinate {field} {symmetry}"]
     header += [_SHIFT_COMMENT] if shift else []
     header.append(f"{n} {n} {len(src)}")
     file.write(("\n".join(header) + "\n").encode())
-    write_edge_lines(file, src, dst, edges.weight, shift=shift)
+    write_edge_lines(file, src, dst, weight, shift=shift)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.rows import Numbers, RaggedLayout, read_ragged, split_columns
@@ -86,7 +87,7 @@ def _header_line(source: TextSource) -> str:
 def _check_counts(header: Header, edges: Numbers, path: Path, line: int, value: str) -> None:
     if edges.rows != header.vertices:
         raise InputError(
-            f"the header declares {header.vertices} vertices, there are lines for {edges.rows}",
+            f"the header declares {plural(header.vertices, 'vertex')}, there are lines for {count(edges.rows)}",
             path=path,
             line=line,
             value=value,
@@ -94,7 +95,8 @@ def _check_counts(header: Header, edges: Numbers, path: Path, line: int, value: 
         )
     if edges.src.size != 2 * header.edges:
         raise InputError(
-            f"the header declares {header.edges} edges, so {2 * header.edges} neighbours, there are {edges.src.size}",
+            f"the header declares {plural(header.edges, 'edge')}, so {count(2 * header.edges)} neighbours, "
+            f"there are {count(edges.src.size)}",
             path=path,
             line=line,
             value=value,

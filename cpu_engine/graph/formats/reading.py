@@ -12,6 +12,7 @@ from pathlib import Path
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import adjacency, dimacs, edge_list, galois, gap, graph500, ldbc, matrix_market, metis
+from cpu_engine.graph.formats.bounds import current_bounds
 from cpu_engine.graph.formats.sniffing import sniff
 from cpu_engine.graph.formats.source import Progress, check_file
 
@@ -40,4 +41,7 @@ def read_graph(path: str | Path, *, format: str = AUTO, progress: Progress | Non
         near = difflib.get_close_matches(name, (AUTO, *FORMATS), n=1)
         fix = f"did you mean '{near[0]}'?" if near else f"use {AUTO} or one of {', '.join(FORMATS)}"
         raise InputError("there is no such graph format", value=name, fix=fix)
-    return READERS[name](path, progress)
+    edges = READERS[name](path, progress)
+    if edges.id_range is not None:
+        current_bounds().require_vertices(edges.id_range[1], path)
+    return edges

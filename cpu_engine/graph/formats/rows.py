@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
+from cpu_engine.graph.formats.bounds import current_bounds
 from cpu_engine.graph.formats.source import Block, TextSource, show_text
-from cpu_engine.kernels import parse
+from cpu_engine.graph.kernels import parse
 
 HIGHEST_ID = np.iinfo(np.int64).max
 MOST_THREADS = 4  # reading and decompressing is one thread's work, which more parsers only wait for
@@ -74,6 +76,9 @@ class GrowingArray:
         larger[: self._used] = self._array[: self._used]
         self._array = larger
 
+    def __len__(self) -> int:
+        return self._used
+
     def take(self) -> np.ndarray:
         """The values; the array is spent afterwards."""
         self._array.resize(self._used, refcheck=False)
@@ -104,7 +109,7 @@ class _Parsed:
 
 def read_rows(source: TextSource, layout: RowLayout) -> Numbers:
     """Parse the rest of ``source`` as rows of ``layout``."""
-    weighted = layout.weight_column >= 0
+    weighted, bounds = layout.weight_column >= 0, current_bounds()
     src, dst, weight = GrowingArray(np.int64), GrowingArray(np.int64), GrowingArray(np.int64)
     float_mode = False
     with closing(_parse_in_order(source, layout)) as stream:
@@ -115,6 +120,7 @@ def read_rows(source: TextSource, layout: RowLayout) -> Numbers:
                 raise row_error(parsed.status, parsed.block, parsed.position, layout, source.path)
             src.append(parsed.src)
             dst.append(parsed.dst)
+            bounds.require_edges(len(src), source.path)
             if weighted:
                 if parsed.weight.dtype == np.float64 and not float_mode:
                     weight.become_float()
@@ -217,7 +223,7 @@ class RaggedLayout:
 def read_ragged(source: TextSource, layout: RaggedLayout) -> tuple[Numbers, np.ndarray]:
     """Parse the rest of ``source`` as adjacency lines; return the entries and the vertex of each line."""
     src, dst, weight = GrowingArray(np.int64), GrowingArray(np.int64), GrowingArray(np.int64)
-    vertices = GrowingArray(np.int64)
+    vertices, bounds = GrowingArray(np.int64), current_bounds()
     rows, float_mode = 0, False
     out = np.zeros(parse.OUT_FIELDS, np.int64)
     for block in source.blocks():
@@ -244,6 +250,8 @@ def read_ragged(source: TextSource, layout: RaggedLayout) -> tuple[Numbers, np.n
         weight.append((floats if float_mode else ints)[:edges])
         vertices.append(block_rows[: out[parse.ROWS]])
         rows += int(out[parse.ROWS])
+        bounds.require_edges(len(src), source.path)
+        bounds.require_vertices(rows, source.path)
     starts = src.take()
     return Numbers(starts, dst.take(), weight.take() if layout.weighted else None, rows), vertices.take()
 
@@ -278,7 +286,7 @@ def ragged_error(status: int, block: Block, position: int, layout: RaggedLayout,
     """Why a line is not an adjacency line of ``layout``."""
     line = show_text(_line_at(block.text, position))
     if status == parse.TOO_MANY_ROWS:
-        reason = f"there are more lines than the {layout.row_limit} vertices that the header declares"
+        reason = f"there are more lines than the {plural(layout.row_limit, 'vertex')} that the header declares"
         return _error_at(
             block, position, path, reason, "correct the header's vertex count or remove the line", value=line
         )

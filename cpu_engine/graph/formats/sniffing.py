@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.formats import adjacency, dimacs, edge_list, galois, gap, graph500, ldbc, matrix_market, metis
 from cpu_engine.graph.formats.source import TextSource, check_file
@@ -73,7 +74,7 @@ def _sniff_binary(path: Path, size: int) -> str:
         f"binary without a magic number; it could be {' or '.join(lookalikes)}"
         if lookalikes
         else "binary, and neither a Galois .gr nor a GAP .sg/.wsg; a Graph500 edge list would have a multiple of 16 "
-        f"bytes (plain) or 12 (packed) and ids that fit the number of edges; the file has {size} bytes"
+        f"bytes (plain) or 12 (packed) and ids that fit the number of edges; the file has {plural(size, 'byte')}"
     )
     raise InputError(reason, path=path, fix=f"name the format: {graph500.PLAIN}, {graph500.PACKED}, galois or gap")
 
@@ -86,7 +87,7 @@ def _sniff_text(path: Path, text: bytes, whole: bool) -> str:
     data_lines = [line for line in lines if line and line[0] not in "#%!"]
     if data_lines and _DIMACS_LINE.match(data_lines[0]):
         return dimacs.NAME
-    if data_lines and ldbc.PROPERTY.match(data_lines[0]):
+    if data_lines and ldbc.split_property(data_lines[0]):
         return ldbc.NAME
     survey = survey_text(text, whole)
     if _is_metis(path, survey):
@@ -174,7 +175,7 @@ def _refuse_ragged(path: Path, survey: Survey) -> None:
         return
     if any(max(some[2], some[3]) * 2 > sum(some.values()) for some in (counts, behind)):
         return
-    shape = f"{min(counts)} to {max(counts)} columns" if len(counts) > 1 else f"{min(counts)} columns"
+    shape = f"{min(counts)} to {max(counts)} columns" if len(counts) > 1 else plural(min(counts), "column")
     raise InputError(
         f"the lines have {shape}: not an edge list (2 or 3), no METIS header, and not surely an adjacency list",
         path=path,

@@ -20,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from cpu_engine.errors import InputError
+from cpu_engine.graph.formats.bounds import current_bounds
 
 Progress = Callable[[int, int], None]
 
@@ -90,7 +91,8 @@ class TextSource:
         self.size = check_file(path)
         self.lines_read = 0
         self._progress = progress
-        self._longest_line = longest_line
+        self._bounds = current_bounds()
+        self._longest_line = min(longest_line or self._bounds.line_bytes, self._bounds.line_bytes)
         self._pending = b""  # text read from the file; the first _used bytes of it are handed out
         self._used = 0
         self._line_start = 0
@@ -99,8 +101,7 @@ class TextSource:
         self._file = path.open("rb")
         self._stream: BinaryIO = self._file
         try:
-            self.compression = compression_of(self._file.read(6), path)
-            self._file.seek(0)
+            self.compression = compression_of(self._start(), path)
             if self.compression == "gzip":
                 self._stream = gzip.GzipFile(fileobj=self._file)  # type: ignore[assignment]
             elif self.compression == "xz":
@@ -178,7 +179,7 @@ class TextSource:
         self._pending, self._used = self._pending[self._used :], 0
 
     def _check_line_length(self) -> None:
-        if self._longest_line is not None and len(self._pending) > self._longest_line:
+        if len(self._pending) > self._longest_line:
             raise InputError(
                 f"the line is longer than {self._longest_line} bytes",
                 path=self.path,
@@ -187,9 +188,20 @@ class TextSource:
                 fix="write one edge per line, or name the format",
             )
 
+    def _start(self) -> bytes:
+        try:
+            start = self._file.read(6)
+            self._file.seek(0)
+        except OSError as error:
+            raise InputError(
+                f"cannot be read: {error.strerror or error}", path=self.path, fix="check the disk"
+            ) from None
+        return start
+
     def _fill(self) -> None:
         try:
-            data = self._stream.read(BLOCK_BYTES)
+            # A line that fills what is pending is read on in ever larger pieces, so that joining them stays linear.
+            data = self._stream.read(max(BLOCK_BYTES, len(self._pending)))
         except EOFError:
             raise InputError(
                 f"the {self.compression} data ends in the middle: the file is truncated",
@@ -206,6 +218,7 @@ class TextSource:
             ) from None
         self._at_end = not data
         self._text_read += len(data)
+        self._bounds.require_text(self._text_read, self.path)
         self._pending = self._pending + data if self._pending else data
 
 

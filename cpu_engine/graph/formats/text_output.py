@@ -43,3 +43,10 @@ def highest_id(edges: EdgeList) -> int:
         if ids is not None and len(ids):
             highest = max(highest, int(ids.max()))
     return highest
+
+
+def lowest_id(edges: EdgeList) -> int:
+    """The lowest vertex id that occurs or is declared, 1 when there is none."""
+    declared = [edges.id_range[0]] if edges.id_range else []
+    present = [int(ids.min()) for ids in (edges.src, edges.dst, edges.vertices) if ids is not None and len(ids)]
+    return min([*declared, *present], default=1)

@@ -18,9 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from cpu_engine.graph.partition.layout import Layout, layout_terms, make_layout
-from cpu_engine.graph.partition.part import READ, WRITTEN, Links, Part
-from cpu_engine.kernels.partition import (
+from cpu_engine.graph.kernels.partition import (
     count_ends_step,
     count_mirrors_step,
     count_slice_step,
@@ -31,6 +29,8 @@ from cpu_engine.kernels.partition import (
     merge_rows_step,
     number_locals_step,
 )
+from cpu_engine.graph.partition.layout import Layout, layout_terms, make_layout
+from cpu_engine.graph.partition.part import READ, WRITTEN, Links, Part
 
 ARCS_PER_SLICE = 1 << 25  # of partition_graph; a pair is 8 bytes
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.kernels.partition import survey_copies_step
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.graph.partition.layout import layout_terms, make_layout
-from cpu_engine.kernels.partition import survey_copies_step
 
 HEADER_BYTES = 16  # of every message
 VALUE_BYTES = 4

@@ -10,12 +10,8 @@ convenience: no failure of it is a failure of the job.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import shutil
-import time
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +20,22 @@ import numpy as np
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition.layout import Layout
-from cpu_engine.graph.partition.part import Links, Part
-from cpu_engine.graph.store import META_NAME, TEMPORARY_PREFIX, sync_directory, temporary_beside
+from cpu_engine.graph.partition.part import READ, WRITTEN, Links, Part
+from cpu_engine.graph.store.array_folder import (
+    array_checksum,
+    check_checksums,
+    map_array,
+    read_meta,
+    retire,
+    sweep,
+    sync_directory,
+    write_folder_beside,
+)
+from cpu_engine.graph.store.graph_store import store_files
+from cpu_engine.graph.store.remembered import SOUND, Memory, identity_of
 
 FORMAT_NAME = "tandem-part"
-FORMAT_VERSION = 1  # raised whenever the same graph would be cut or written differently
-ABANDONED_AFTER_S = 24 * 3600
+FORMAT_VERSION = 2  # raised whenever the same graph would be cut or written differently
 _REBUILD = "remove the folder; the part is built again from the graph"
 
 _ARRAYS = {
@@ -45,6 +51,7 @@ _ARRAYS = {
     "links_masters": "int32",
     "links_roles": "uint8",
 }
+_ROLES = READ | WRITTEN
 _WEIGHT = "out_weight"  # int64 or float64, of a weighted layout only
 _IDENTIFYING = ("out_offsets", "out_targets", "weight", "user_ids", "user_position")  # the other arrays follow
 
@@ -58,7 +65,7 @@ def graph_fingerprint(graph: Graph, store: str | Path | None = None) -> str:
     for name in _IDENTIFYING:
         array = getattr(graph, name)
         if array is not None and name not in checksums:
-            checksums[name] = _checksum(array)
+            checksums[name] = array_checksum(array)
     content = {"n": graph.n, "m": graph.m, "directed": graph.directed, "arrays": checksums}
     return _digest(content)
 
@@ -69,13 +76,14 @@ class PartStore:
     def __init__(self, cache_dir: str | Path, fingerprint: str, layout: Layout) -> None:
         self.layout = layout
         self.folder = Path(cache_dir) / "parts" / layout_key(fingerprint, layout)
+        self._checked = Path(cache_dir) / "checked"
 
     def open(self, part: int) -> tuple[Part | None, str | None]:
         """The kept part, or None; and a note if there was one that could not be used."""
         if not (self.folder / _name(part)).exists():
             return None, None
         try:
-            return open_part(self.folder, self.layout, part), None
+            return open_part(self.folder, self.layout, part, self._checked), None
         except InputError as error:
             return None, f"the kept part {part} was damaged and is built again ({error.reason})"
 
@@ -96,23 +104,17 @@ def layout_key(fingerprint: str, layout: Layout) -> str:
 def save_part(folder: Path, part: Part) -> None:
     """Write a linked part to its place in ``folder``, atomically, instead of what may be there."""
     folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
+    sweep(folder)
     path = folder / _name(part.part)
-    temporary = temporary_beside(path)
-    temporary.mkdir()
-    try:
-        described = {name: _write(temporary / f"{name}.npy", array) for name, array in _stored(part).items()}
-        meta = {
-            "format": FORMAT_NAME,
-            "format_version": FORMAT_VERSION,
-            "layout": _describe(part.layout),
-            "part": part.part,
-            "masters": part.masters,
-            "arrays": described,
-        }
-        _write_flushed(temporary / META_NAME, json.dumps(meta, indent=1).encode())
-        sync_directory(temporary)
-        _retire(path)
+    meta = {
+        "format": FORMAT_NAME,
+        "format_version": FORMAT_VERSION,
+        "layout": _describe(part.layout),
+        "part": part.part,
+        "masters": part.masters,
+    }
+    with write_folder_beside(path, _stored(part), meta) as temporary:
+        retire(path)
         try:
             os.rename(temporary, path)
         except OSError:
@@ -120,29 +122,41 @@ def save_part(folder: Path, part: Part) -> None:
             if not path.is_dir():
                 raise
         sync_directory(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def open_part(folder: Path, layout: Layout, part: int) -> Part:
-    """Open a kept part by mapping its arrays; InputError if it is missing, damaged, or another layout's."""
+def open_part(folder: Path, layout: Layout, part: int, checked: Path | None = None) -> Part:
+    """Open a kept part by mapping its arrays; InputError if it is missing, damaged, or another layout's.
+
+    The content is checked unless the folder ``checked`` remembers that this has been done since the files changed.
+    """
     path = folder / _name(part)
-    meta = _read_meta(path)
+    try:
+        meta = read_meta(path, _REBUILD)
+    except FileNotFoundError as error:
+        raise InputError("is not a part (no meta.json)", path=path, fix=_REBUILD) from error
     expected = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, "layout": _describe(layout), "part": part}
     wrong = [key for key, value in expected.items() if meta.get(key) != value]
-    arrays = meta.get("arrays")
+    described = meta.get("arrays")
     if (
         wrong
         or not isinstance(meta.get("masters"), int)
-        or not isinstance(arrays, dict)
-        or set(arrays) != _names(layout)
+        or not isinstance(described, dict)
+        or set(described) != _names(layout)
     ):
         raise InputError(f"is not this part: it differs in {', '.join(wrong) or 'arrays'}", path=path, fix=_REBUILD)
-    mapped = {name: _map(path / f"{name}.npy", arrays[name]) for name in arrays}
-    links = Links(*(mapped.pop(f"links_{name}") for name in ("bounds", "masters", "roles")))
-    opened = Part(layout=layout, part=part, masters=meta["masters"], links=links, **mapped)
-    if not _is_consistent(opened, links):
-        raise InputError("the arrays do not fit together", path=path, fix=_REBUILD)
+    arrays = {name: map_array(path / f"{name}.npy", described[name], _dtypes(name), _REBUILD) for name in described}
+    links = Links(*(arrays[f"links_{name}"] for name in ("bounds", "masters", "roles")))
+    own = {name: array for name, array in arrays.items() if not name.startswith("links_")}
+    opened = Part(layout=layout, part=part, masters=meta["masters"], links=links, **own)
+    files = store_files(path, described)
+    identity = identity_of(files)
+    memory = None if checked is None else Memory(checked)
+    if memory is None or memory.recall(path, identity) != SOUND:
+        check_checksums(path, described, arrays, _REBUILD)
+        if not _is_consistent(opened, links):
+            raise InputError("the arrays do not fit together", path=path, fix=_REBUILD)
+        if memory is not None and identity_of(files) == identity:
+            memory.keep(path, identity, SOUND)
     return opened
 
 
@@ -152,6 +166,10 @@ def _name(part: int) -> str:
 
 def _names(layout: Layout) -> set[str]:
     return {*_ARRAYS, _WEIGHT} if layout.weighted else set(_ARRAYS)
+
+
+def _dtypes(name: str) -> tuple[str, ...]:
+    return (_ARRAYS[name],) if name in _ARRAYS else ("int64", "float64")
 
 
 def _describe(layout: Layout) -> dict[str, Any]:
@@ -165,7 +183,7 @@ def _describe(layout: Layout) -> dict[str, Any]:
         "parts": layout.parts,
         "grid": list(layout.grid),
         "threshold": layout.threshold,
-        "bounds": _checksum(layout.bounds),
+        "bounds": array_checksum(layout.bounds),
     }
 
 
@@ -189,100 +207,29 @@ def _is_consistent(part: Part, links: Links) -> bool:
     )
     if not all(array.size == wanted for array, wanted in lengths):
         return False
-    indices = (part.out_targets, part.in_sources, links.masters)
-    if not all(int(array.min()) >= 0 and int(array.max()) < size for array in indices if array.size):
+    limits = (
+        (part.out_targets, size), (part.in_sources, size), (links.masters, part.masters), (links.roles, _ROLES + 1),
+        (part.internal_of, part.n),
+    )  # fmt: skip
+    if not all(int(array.min()) >= 0 and int(array.max()) < limit for array, limit in limits if array.size):
         return False  # kernels trust them
+    ascending = (part.out_offsets, part.in_offsets, part.mirror_bounds, links.bounds)
     return bool(
         part.mirror_bounds[0] == part.masters
         and part.mirror_bounds[-1] == size
         and part.out_offsets[-1] == part.out_targets.size == part.in_offsets[-1] == part.in_sources.size
         and links.bounds[-1] == links.masters.size == links.roles.size
-        and np.all(np.diff(part.out_offsets) >= 0)
-        and np.all(np.diff(part.in_offsets) >= 0)
+        and part.out_offsets[0] == part.in_offsets[0] == links.bounds[0] == 0 <= part.masters
+        and all(np.all(array[1:] >= array[:-1]) for array in ascending)
     )
-
-
-def _write(file: Path, array: np.ndarray) -> dict[str, Any]:
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-    size = _write_flushed(file, stream.getvalue(), array.data.cast("B") if array.size else b"")
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "bytes": size}
-
-
-def _write_flushed(file: Path, *blocks: bytes | memoryview) -> int:
-    with open(file, "wb") as stream:
-        size = sum(stream.write(block) for block in blocks)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return size
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    try:
-        meta = json.loads((path / META_NAME).read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path / META_NAME, fix=_REBUILD) from error
-    except ValueError as error:
-        raise InputError(f"is not valid JSON: {error}", path=path / META_NAME, fix=_REBUILD) from error
-    return meta if isinstance(meta, dict) else {}
-
-
-def _map(file: Path, described: dict[str, Any]) -> np.ndarray:
-    try:
-        size = file.stat().st_size
-        if size != described["bytes"]:
-            raise InputError(f"has {size} bytes, not {described['bytes']}: it is torn", path=file, fix=_REBUILD)
-        # Copy-on-write, so that kernels get ordinary arrays and nothing can change the files.
-        array = np.asarray(np.load(file, mmap_mode="c", allow_pickle=False))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=file, fix=_REBUILD) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"is not the array that meta.json describes: {error}", path=file, fix=_REBUILD) from error
-    wanted = (_ARRAYS[file.stem],) if file.stem in _ARRAYS else ("int64", "float64")
-    if array.dtype.name not in wanted or list(array.shape) != described.get("shape") or array.ndim != 1:
-        raise InputError(f"holds {array.dtype.name}{list(array.shape)}", path=file, fix=_REBUILD)
-    return array
-
-
-def _retire(path: Path) -> None:
-    """Take what is there out of the way in one step, so that no reader sees half of it."""
-    retired = temporary_beside(path)
-    try:
-        os.rename(path, retired)
-    except OSError:
-        return
-    if retired.is_dir() and not retired.is_symlink():
-        shutil.rmtree(retired, ignore_errors=True)
-    else:
-        retired.unlink(missing_ok=True)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed writers left behind."""
-    limit = time.time() - ABANDONED_AFTER_S
-    for leftover in folder.glob(f"{TEMPORARY_PREFIX}*"):
-        try:
-            if leftover.stat().st_mtime < limit:
-                shutil.rmtree(leftover, ignore_errors=True)
-        except FileNotFoundError:
-            continue
 
 
 def _checksums_of_store(store: Path) -> dict[str, str]:
     try:
-        arrays = json.loads((store / META_NAME).read_bytes())["arrays"]
+        arrays = read_meta(store, _REBUILD)["arrays"]
         return {name: str(arrays[name]["checksum"]) for name in _IDENTIFYING if name in arrays}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, InputError, KeyError, TypeError):
         return {}
-
-
-def _checksum(array: np.ndarray) -> str:
-    """As graph/store.py writes it: of the .npy file that holds the array."""
-    array = np.ascontiguousarray(array)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    start = zlib.crc32(header.getvalue())
-    return f"crc32:{zlib.crc32(array.data.cast('B') if array.size else b'', start):08x}"
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -288,7 +288,8 @@ function drawWorker(w) {
   return el("li", {}, el("span", { class: "name" }, "NPU worker"), el("span", { class: w.state }, w.state), el("span", {}, device), el("span", { class: "about" }, about));
 }
 async function drawMachine() {
-  const answer = await fetch("/readyz").catch(() => null);
+  const token = store.get();
+  const answer = await fetch("/readyz", { headers: token ? { Authorization: "Bearer " + token } : {} }).catch(() => null);
   const told = answer ? await answer.json() : { ready: false, reasons: ["the service does not answer"], workers: [], graphs: {} };
   $("state").textContent = told.ready ? "ready" : told.reasons.join("; ");
   $("workers").replaceChildren(...(told.workers.length ? told.workers : [null]).map(drawWorker));
@@ -298,7 +299,7 @@ async function drawMachine() {
   const metric = (name) => { const line = text.split("\n").find((l) => l.startsWith("tandem_" + name + " ")); return line ? Number(line.split(" ")[1]) : null; };
   if (text) {
     const passes = metric("batch_queries_count"), asked = metric("batch_queries_sum");
-    facts.push(["Resident memory", count(metric("resident_memory_bytes") / 2 ** 20) + " MiB"], ["Queries, jobs waiting", `${metric("queries_waiting")}, ${metric("jobs_waiting")}`],
+    facts.push(["Resident memory", count(metric("resident_memory_bytes") / 2 ** 20) + " MiB"], ["Disk", `${count(metric("disk_bytes") / 2 ** 20)} of ${count(metric("disk_limit_bytes") / 2 ** 20)} MiB`], ["Queries, jobs waiting", `${metric("queries_waiting")}, ${metric("jobs_waiting")}`],
       ["Queries answered", count(asked)], ["Queries per pass", passes ? (asked / passes).toFixed(1) : "none yet"], ["Busy", time(metric("compute_busy_seconds_total"))]);
   }
   $("machine").replaceChildren(...facts.map(([a, b]) => el("div", {}, el("dt", {}, a), el("dd", {}, b))));

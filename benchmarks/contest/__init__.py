@@ -1,0 +1,1 @@
+"""Contests: contestants in processes of their own, in turns, every result checked."""

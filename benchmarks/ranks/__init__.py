@@ -1,0 +1,1 @@
+"""``bench ranks``: algorithms on MPI ranks."""

@@ -1,0 +1,1 @@
+"""``bench soak``: the service under everything at once."""

@@ -1,0 +1,1 @@
+"""Breadth-first search: the engines, and the proof of their results."""

@@ -1,0 +1,1 @@
+"""Compiled loops of the asynchronous engine and of the certificate."""

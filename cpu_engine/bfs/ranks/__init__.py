@@ -1,0 +1,1 @@
+"""Breadth-first search on a partitioned graph, one part's side."""

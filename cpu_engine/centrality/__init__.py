@@ -1,0 +1,1 @@
+"""Betweenness and closeness, and their checks."""

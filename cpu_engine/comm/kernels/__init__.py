@@ -1,0 +1,1 @@
+"""Compiled loops that pack updates into messages and unpack them."""

@@ -1,0 +1,1 @@
+"""Communities: label propagation, Louvain's method, and their checks."""

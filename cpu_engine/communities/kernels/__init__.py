@@ -1,0 +1,1 @@
+"""Compiled loops of label propagation and Louvain's method."""

@@ -1,0 +1,1 @@
+"""Connected components, weak and strong, and their check."""

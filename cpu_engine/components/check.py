@@ -1,0 +1,99 @@
+"""The proof that labels are the weakly or strongly connected components, made from the labels and the graph alone.
+
+Weakly: no arc leads from one class to another, and each class is reached as a whole from its label. Strongly: each
+vertex of a class reaches the label and is reached from it within the class, and no cycle leads through several classes.
+Labels must be their classes' smallest ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cpu_engine.components.kernels.check import (
+    check_acyclic_step,
+    check_labels_step,
+    check_strong_step,
+    check_weak_step,
+)
+from cpu_engine.counted import plural
+from cpu_engine.graph.graph import Graph
+from cpu_engine.threads import alone_if_small
+
+CLAIMS = (  # of one finding, of several
+    ("arc between components", "arcs between components"),
+    ("vertex that is not connected to its label", "vertices that are not connected to their label"),
+    (
+        "vertex whose label is not the smallest of the component",
+        "vertices whose label is not the smallest of the component",
+    ),
+    ("component on a cycle with others", "components on a cycle with others"),
+)
+
+
+@dataclass(frozen=True)
+class ComponentsCheck:
+    """The findings; ``holds`` when there are none."""
+
+    findings: tuple[int, ...]
+    examples: tuple[int, ...]  # one internal vertex per kind of finding, -1 where there is none
+
+    @property
+    def holds(self) -> bool:
+        return not any(self.findings)
+
+    def explain(self, graph: Graph | None = None) -> str:
+        """One sentence on what is wrong; with the graph, one vertex of each kind is named by the user's id."""
+        wrong = [
+            plural(count, *claim)
+            + ("" if graph is None else f" (vertex {int(graph.user_ids[graph.user_position[example]])} for one)")
+            for count, claim, example in zip(self.findings, CLAIMS, self.examples, strict=True)
+            if count
+        ]
+        return "; ".join(wrong) if wrong else "every component is connected, and no two belong together"
+
+
+@alone_if_small
+def check_components(graph: Graph, label: np.ndarray) -> ComponentsCheck:
+    """Check labels of weakly connected components."""
+    findings, example = _start(label)
+    if not findings.any():
+        mark, queue = np.zeros(graph.n, np.uint8), np.empty(graph.n, np.int64)
+        check_weak_step(
+            graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources,
+            label, mark, queue, findings, example,
+        )  # fmt: skip
+    return _check(findings, example)
+
+
+@alone_if_small
+def check_strong_components(graph: Graph, label: np.ndarray) -> ComponentsCheck:
+    """Check labels of strongly connected components; of an undirected graph these are its components."""
+    if not graph.directed:
+        return check_components(graph, label)
+    findings, example = _start(label)
+    if not findings.any():
+        mark, queue = np.zeros(graph.n, np.uint8), np.empty(graph.n, np.int64)
+        check_strong_step(
+            graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources,
+            label, mark, queue, findings, example,
+        )  # fmt: skip
+        member = np.argsort(label, kind="stable")
+        begin = np.searchsorted(label[member], np.arange(graph.n + 1))
+        arriving = np.zeros(graph.n, np.int64)
+        check_acyclic_step(
+            graph.out_offsets, graph.out_targets, label, begin, member, arriving, queue, findings, example
+        )
+    return _check(findings, example)
+
+
+def _start(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nothing is found yet but wrong names: with those, floods would begin nowhere or leave the arrays."""
+    findings, example = np.zeros(len(CLAIMS), np.int64), np.full(len(CLAIMS), -1, np.int64)
+    check_labels_step(label, findings, example)
+    return findings, example
+
+
+def _check(findings: np.ndarray, example: np.ndarray) -> ComponentsCheck:
+    return ComponentsCheck(tuple(findings.tolist()), tuple(example.tolist()))

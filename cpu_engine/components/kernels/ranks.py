@@ -1,0 +1,126 @@
+"""Connected components within a part, and labels that fall for whole components at once.
+
+Encoding: ``root[v]`` leads towards the smallest local id of v's component; after compress_roots_step it is that id.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from cpu_engine.intrinsics.atomics import atomic_claim
+
+SAMPLED_NEIGHBOURS = 2  # Sutton et al. 2018 (Afforest): after so many rounds most of a component is one tree
+
+
+@njit(cache=True, inline="always")
+def link(u, v, root):
+    """Join the trees of two vertices: the larger root is hung under the smaller."""
+    one, other = root[u], root[v]
+    while one != other:
+        high, low = max(one, other), min(one, other)
+        above = root[high]
+        if above == low or (above == high and atomic_claim(root, high, high, low)):
+            break
+        one, other = root[root[high]], root[low]
+
+
+@njit(cache=True, parallel=True)
+def link_some_step(offsets, neighbours, root, nth):
+    """Join each vertex with the nth entry of its row, if it has so many.
+
+    Invariant  root[v] <= v, and the trees of ``root`` join only what is connected.
+    Races      trees are joined by compare and swap at a root; who loses tries again from where it got to.
+    Work       O(vertices).
+    """
+    for v in prange(root.size):
+        if offsets[v] + nth < offsets[v + 1]:
+            link(v, neighbours[offsets[v] + nth], root)
+
+
+@njit(cache=True, parallel=True)
+def link_rest_step(offsets, neighbours, root, first, largest):
+    """Join each vertex outside the tree ``largest`` with the entries of its row from the ``first`` one on.
+
+    Invariant  as link_some_step. Called for rows both ways, it leaves out only arcs inside ``largest``.
+    Races      as link_some_step.
+    Work       the rows of vertices outside ``largest``.
+    """
+    for v in prange(root.size):
+        if root[v] != largest:
+            for e in range(offsets[v] + first, offsets[v + 1]):
+                link(v, neighbours[e], root)
+
+
+@njit(cache=True, parallel=True)
+def compress_roots_step(root):
+    """Invariant  after: root[v] is a root.   Races  roots stay, others only get nearer.   Work  O(vertices)."""
+    for v in prange(root.size):
+        while root[root[v]] != root[v]:
+            root[v] = root[root[v]]
+
+
+@njit(cache=True)
+def group_members_step(root, ends, members):
+    """List the vertices of each component: those of root r are members[ends[r - 1]:ends[r]] (from 0 for r = 0).
+
+    Invariant  ``ends`` arrives as zeros; of what is no root, the list is empty.
+    Races      none, serial.   Work  O(vertices).
+    """
+    for v in root:
+        ends[v] += 1
+    total = 0
+    for r in range(ends.size):
+        size = ends[r]
+        ends[r] = total
+        total += size
+    for v in range(root.size):
+        members[ends[root[v]]] = v
+        ends[root[v]] += 1
+
+
+@njit(cache=True)
+def smallest_names_step(root, names, label, smallest):
+    """Give each component the smallest of its members' names, and each member its component's.
+
+    Invariant  ``smallest`` arrives as the largest possible name.   Races  none, serial.   Work  O(vertices).
+    """
+    for v in range(root.size):
+        smallest[root[v]] = min(smallest[root[v]], np.uint32(names[v]))
+    for v in range(root.size):
+        label[v] = smallest[root[v]]
+
+
+@njit(cache=True)
+def notice_labels_step(vertices, root, label, smallest, queued, waiting, count):
+    """The labels of these vertices were lowered from outside: note it for their components; return how many wait.
+
+    Invariant  smallest[r] is the smallest label known in the component of r; queued[r] iff r is in ``waiting``.
+    Races      none, serial.   Work  O(vertices).
+    """
+    for v in vertices:
+        r = root[v]
+        if label[v] < smallest[r]:
+            smallest[r] = label[v]
+            if queued[r] == 0:
+                queued[r] = 1
+                waiting[count] = r
+                count += 1
+    return count
+
+
+@njit(cache=True)
+def spread_labels_step(waiting, ends, members, smallest, queued, label):
+    """Give all members of the waiting components their smallest label; return how many members there are.
+
+    Invariant  after: label[v] = smallest[root[v]] for all of them, and none of them waits.
+    Races      none, serial.   Work  O(members).
+    """
+    looked = 0
+    for r in waiting:
+        queued[r] = 0
+        begin = 0 if r == 0 else ends[r - 1]
+        for i in range(begin, ends[r]):
+            label[members[i]] = smallest[r]
+        looked += ends[r] - begin
+    return looked

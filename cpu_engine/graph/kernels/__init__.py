@@ -1,0 +1,1 @@
+"""Compiled loops of reading, building, storing and partitioning graphs."""

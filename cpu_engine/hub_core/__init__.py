@@ -1,0 +1,1 @@
+"""The dense core: the arrays of the first k vertices."""

@@ -1,0 +1,1 @@
+"""Core numbers, and their check."""

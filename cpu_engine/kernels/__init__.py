@@ -1,1 +1,0 @@
-"""Pure numba functions on arrays: the inner loops of the CPU engine, importing numpy and numba only."""

@@ -1,0 +1,1 @@
+"""PageRank: plain, personalised, weighted, on a part, and the checks."""

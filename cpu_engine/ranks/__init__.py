@@ -1,0 +1,1 @@
+"""What all algorithms on a partitioned graph share."""

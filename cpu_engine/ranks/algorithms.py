@@ -1,0 +1,162 @@
+"""The algorithms that run on many ranks, besides BFS: what parts each needs, and how to run it on one.
+
+A job asks ``rank_algorithm`` for one, cuts the graph as it says, makes its side once per part and drives it.
+Invariant: what cannot give the exact result - a policy, a way to synchronise - is refused here, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.communities.ranks_label_propagation import POLICIES as LABEL_POLICIES
+from cpu_engine.communities.ranks_label_propagation import LabelsOnRanks
+from cpu_engine.components.ranks import ComponentsOnRanks
+from cpu_engine.errors import InputError
+from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.partition.part import Part
+from cpu_engine.graph.partition.policies import POLICIES
+from cpu_engine.kcore.ranks import CoreNumbersOnRanks
+from cpu_engine.pagerank.ranks import PageRankOnRanks
+from cpu_engine.ranks.statistics import RankStatistics
+from cpu_engine.sssp.ranks import SsspOnRanks
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PartFinding:
+    """What one run found on one part: arrays over its masters, and what is the same on all parts."""
+
+    arrays: dict[str, np.ndarray]
+    statistics: RankStatistics
+    counters: dict[str, Any] = field(default_factory=dict)
+    isolated: dict[str, float] = field(default_factory=dict)  # what vertices without edges share
+
+
+Drive = Generator[Any, Any, PartFinding]
+
+
+@dataclass(frozen=True)
+class RankAlgorithm:
+    """An algorithm on many ranks. ``make(part, graph, sync, options)``, then ``drive(made, root, options)``."""
+
+    name: str
+    make: Callable[[Part, Graph, str, Options], Any]
+    drive: Callable[[Any, int, Options], Drive]
+    syncs: tuple[str, ...] = ("bsp",)
+    only_bsp_because: str = ""
+    policies: tuple[str, ...] = POLICIES
+    policies_because: str = ""
+    sourced: bool = False
+    weighted: bool = False  # wants parts that carry weights
+    symmetric: bool = False  # wants every arc both ways, if the graph is directed
+    threaded: bool = True  # uses all threads of a rank, not just one
+
+    def choose_policy(self, policy: str) -> str:
+        """Resolve ``auto``; InputError for one that cannot serve."""
+        if policy == "auto":
+            return "iec"
+        if policy not in self.policies:
+            raise InputError(
+                f"{self.name} on several ranks: {self.policies_because}",
+                value=policy,
+                fix=f"set cluster.policy to {' or '.join(self.policies)}, or to auto",
+            )
+        return policy
+
+    def choose_sync(self, sync: str) -> str:
+        """The way to synchronise that will be used: bsp where nothing else gives the right result."""
+        return sync if sync in self.syncs else self.syncs[0]
+
+
+def _make_sssp(part: Part, graph: Graph, sync: str, options: Options) -> SsspOnRanks:
+    return SsspOnRanks(part, sync=sync, delta=options.get("delta"))
+
+
+def _drive_sssp(made: SsspOnRanks, root: int, options: Options) -> Drive:
+    found = yield from made.search(root)
+    counters = {"rounds": found.statistics.rounds, "delta": found.delta}
+    return PartFinding({"distance": found.distance, "parent": found.parents}, found.statistics, counters)
+
+
+def _drive_components(made: ComponentsOnRanks, root: int, options: Options) -> Drive:
+    found = yield from made.run()
+    counters = {"components": found.count}
+    return PartFinding({"component": found.labels}, found.statistics, counters)
+
+
+def _drive_pagerank(made: PageRankOnRanks, root: int, options: Options) -> Drive:
+    found = yield from made.run(**options)
+    counters = {"iterations": found.iterations, "change": found.change, "converged": found.converged}
+    return PartFinding({"rank": found.ranks}, found.statistics, counters, {"rank": found.isolated_rank})
+
+
+def _drive_labels(made: LabelsOnRanks, root: int, options: Options) -> Drive:
+    found = yield from made.run(**options)
+    return PartFinding({"community": found.labels}, found.statistics, {"iterations": found.iterations})
+
+
+def _drive_cores(made: CoreNumbersOnRanks, root: int, options: Options) -> Drive:
+    found = yield from made.run()
+    return PartFinding({"core": found.cores}, found.statistics, {"iterations": found.levels})
+
+
+_ALGORITHMS = {
+    one.name: one
+    for one in (
+        RankAlgorithm(
+            "sssp",
+            _make_sssp,
+            _drive_sssp,
+            syncs=("bsp", "basp"),
+            sourced=True,
+            weighted=True,
+            threaded=False,
+        ),
+        RankAlgorithm(
+            "wcc",
+            lambda part, graph, sync, options: ComponentsOnRanks(part, sync=sync),
+            _drive_components,
+            syncs=("bsp", "basp"),
+        ),
+        RankAlgorithm(
+            "pagerank",
+            lambda part, graph, sync, options: PageRankOnRanks(part),
+            _drive_pagerank,
+            only_bsp_because="an iteration reads all ranks of the one before; a stale one would stay in the sum",
+        ),
+        RankAlgorithm(
+            "cdlp",
+            lambda part, graph, sync, options: LabelsOnRanks(part, graph.user_position, graph.user_ids),
+            _drive_labels,
+            only_bsp_because="all vertices change their labels at once, by definition",
+            policies=LABEL_POLICIES,
+            policies_because="the most frequent label of all neighbours is wanted, so they must be at one place",
+            symmetric=True,
+        ),
+        RankAlgorithm(
+            "kcore",
+            lambda part, graph, sync, options: CoreNumbersOnRanks(part),
+            _drive_cores,
+            only_bsp_because="a level begins when the one before is over everywhere",
+            symmetric=True,
+            threaded=False,
+        ),
+    )
+}
+NAMES = tuple(_ALGORITHMS)
+
+
+def rank_algorithm(name: str) -> RankAlgorithm:
+    """The algorithm of this name; InputError if it runs on one rank only."""
+    if name not in _ALGORITHMS:
+        raise InputError(
+            f"{name} does not run on several ranks",
+            value=name,
+            fix=f"set ranks to 1, or use one of bfs, {', '.join(NAMES)}",
+        )
+    return _ALGORITHMS[name]

@@ -1,0 +1,1 @@
+"""Compiled loops of the textbook algorithms; they share no code with the engines."""

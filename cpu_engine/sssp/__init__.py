@@ -1,0 +1,1 @@
+"""Shortest paths over non-negative weights: strategies, skeleton, ranks, check."""

@@ -1,0 +1,1 @@
+"""Triangles and clustering coefficients, and their checks."""

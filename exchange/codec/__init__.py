@@ -1,0 +1,1 @@
+"""What is inside the exchanged files: text, binary, and the check of answers."""

@@ -1,0 +1,1 @@
+"""Directories that others may write to: opened, watched, locked and removed safely."""

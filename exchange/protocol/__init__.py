@@ -1,0 +1,1 @@
+"""The file protocol: names, messages and the two state machines."""

@@ -1,0 +1,90 @@
+"""How a result's values are spread: groups counted, values in bins, and the ten largest. Numbers for people.
+
+Invariant: every vertex that has a value is in exactly one bin; what is drawn can be read again from the summary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybrid.algorithms.field import Field, Label, UserLabel
+from hybrid.cli.terminal import count, plural
+
+BINS = 24
+TOP = 10
+_SKEWED = 50.0  # a largest value so many times the smallest asks for logarithmic bins
+
+
+def group_facts(label: np.ndarray, noun: str) -> dict[str, Any]:
+    """How many groups there are, and how large the largest is."""
+    _, sizes = np.unique(label, return_counts=True)
+    largest = int(sizes.max(initial=0))
+    return {noun: int(sizes.size), "largest": largest, "largest_share": largest / max(1, label.size)}
+
+
+def group_headline(facts: dict[str, Any], noun: str, nouns: str) -> str:
+    """Such facts in a sentence."""
+    amount = f"1 {noun}" if facts[nouns] == 1 else f"{count(facts[nouns])} {nouns}"
+    return f"{amount}; the largest has {plural(facts['largest'], 'vertex')} ({facts['largest_share']:.1%})"
+
+
+def largest_vertex(vertex: np.ndarray, value: np.ndarray) -> dict[str, Any]:
+    """The largest value, and whose it is (the smallest id, where several have it)."""
+    if not value.size:
+        return {"largest": 0, "largest_vertex": None}
+    at = int(np.argmax(value))
+    return {"largest": value[at].item(), "largest_vertex": int(vertex[at])}
+
+
+def describe_spread(field: Field, vertex: np.ndarray, value: np.ndarray) -> dict[str, Any]:
+    """The picture of one array in the user's ids, as plain numbers."""
+    if isinstance(field, Label | UserLabel):
+        names, sizes = np.unique(value, return_counts=True)
+        return {"what": "groups", "of": field.name, "bins": make_bins(sizes), "top": _largest(names, sizes)}
+    inside = field.reached(value)
+    left_out = int(value.size - np.count_nonzero(inside))
+    ids, values = vertex[inside], value[inside]
+    told = {"what": "values", "of": field.name, "bins": make_bins(values), "top": _largest(ids, values)}
+    return {**told, "unreached": left_out}
+
+
+def _largest(names: np.ndarray, values: np.ndarray) -> list[list[Any]]:
+    """(name, value) of the largest, ties by name."""
+    few = min(TOP, values.size)
+    if not few:
+        return []
+    bound = np.partition(values, values.size - few)[values.size - few]
+    near = np.flatnonzero(values >= bound)
+    order = near[np.lexsort((names[near], -values[near].astype(np.float64)))][:few]
+    return [[int(names[i]), values[i].item()] for i in order]
+
+
+def make_bins(values: np.ndarray) -> list[list[Any]]:
+    """[low, high, how many] in ascending order; low == high is a single value, else low <= value < high (the last: <=).
+
+    Few different values have a bin each; zeros are apart where the others spread over magnitudes.
+    """
+    if not values.size:
+        return []
+    different = np.unique(values[: 1 << 16])
+    if different.size <= BINS:
+        different = np.unique(values)
+    if different.size <= BINS:
+        amounts = np.bincount(np.searchsorted(different, values), minlength=different.size)
+        return [[v.item(), v.item(), int(c)] for v, c in zip(different, amounts, strict=True)]
+    low, high = values.min().item(), values.max().item()
+    zeros = int(np.count_nonzero(values == 0))
+    rest = values[values != 0] if zeros and low == 0 else values
+    apart = [[0, 0, zeros]] if rest is not values else []
+    low = rest.min().item()
+    spaced = np.geomspace if low > 0 and high > _SKEWED * low else np.linspace
+    edges = spaced(low, high, BINS + 1)
+    if values.dtype.kind in "iu":  # whole numbers have whole bounds
+        edges = np.unique(np.round(edges))
+    edges[0], edges[-1] = low, high
+    amounts, _ = np.histogram(rest, edges)
+    whole = int if values.dtype.kind in "iu" else float
+    pairs = zip(edges[:-1], edges[1:], amounts, strict=True)
+    return apart + [[whole(a), whole(b), int(c)] for a, b, c in pairs]

@@ -1,0 +1,1 @@
+"""The kit of all pictures: markup, axes, lettering, units."""

@@ -1,0 +1,180 @@
+"""``breakeven``: gain over a device's latency and rate, by algorithm, core and batch; down to the oracle."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import socket
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.cli.terminal import count, note, say, seconds, table
+from hybrid.config.schema import Config
+from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
+from hybrid.launch.environment import detect_world
+from hybrid.planning.device_profiles import PROFILES, SIMULATED, parse_device
+from hybrid.planning.machine_facts import MachineState
+
+if TYPE_CHECKING:
+    from hybrid.experiments.breakeven.experiment import Point
+
+_ALGORITHMS = ("bfs", "bfs-batch", "pagerank", "ppr-batch")
+_SIZES = (1024, 4096)
+_BATCHES = (64,)
+_LATENCIES = ("0us", "50us", "300us", "3ms")
+_RATES = ("any", "100")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--algorithms", nargs="+", choices=_ALGORITHMS, default=list(_ALGORITHMS), help="(default: all)"
+    )
+    parser.add_argument(
+        "--sizes", metavar="K", type=int, nargs="+", default=list(_SIZES),
+        help=f"core sizes (default: {' '.join(map(str, _SIZES))})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--batches", metavar="B", type=int, nargs="+", default=list(_BATCHES),
+        help=f"how many at once, for those that can (default: {' '.join(map(str, _BATCHES))})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--latencies", metavar="TIME", nargs="+", default=list(_LATENCIES),
+        help=f"of a round, for example 300us or 2ms (default: {' '.join(_LATENCIES)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rates", metavar="TFLOPS", nargs="+", default=list(_RATES),
+        help=f"that a product reaches, `any` = infinitely many (default: {' '.join(_RATES)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--devices", metavar="NAME", nargs="*", choices=tuple(PROFILES), default=[],
+        help=f"published devices besides, by their figures: {', '.join(PROFILES)} (without files; where the core fits)",
+    )  # fmt: skip
+    parser.add_argument("--repeats", metavar="N", type=int, default=3, help="times each is measured (default 3)")
+    parser.add_argument("--output", metavar="DIR", help="folder (default: a fresh one under results/)")
+    add_config_options(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    machine = MachineState.now()
+    config = _config(options)
+    latencies = [_latency(word) for word in options.latencies]
+    rates = [_rate(word) for word in options.rates]
+    for name in ("sizes", "batches", "repeats"):
+        least = min(getattr(options, name)) if name != "repeats" else options.repeats
+        if least < 1:
+            raise ConfigError(f"--{name}: at least 1", value=least, fix="give 1 or more")
+    folder = _output(options.output)
+    # Not at the top: numba takes its time, and --help needs none of it.
+    import numba
+    import numpy as np
+
+    from hybrid.experiments.breakeven.experiment import Device, curves_of, measure
+    from hybrid.experiments.breakeven.report import HTML_NAME, NOTE, write_break_even
+    from hybrid.experiments.breakeven.workloads import make_workloads
+    from hybrid.job.opening import open_graph
+    from hybrid.job.search_job import set_threads
+    from hybrid.results.record import tell_opened
+    from hybrid.results.trace import Trace
+
+    if config.threads != "auto":
+        set_threads(int(config.threads))
+    opened = open_graph(config.graph, Trace())
+    tell_opened(opened)
+    graph = opened.graph
+    if not graph.m:
+        raise EnvironmentProblem("the graph has no edges, so there is nothing to measure", fix="choose another graph")
+    sizes = sorted({min(k, graph.n) for k in options.sizes})
+    reaching = np.flatnonzero(np.diff(graph.out_offsets)).astype(np.int64)
+    roots = np.random.default_rng(config.source_seed).permutation(reaching)[: max(options.batches)]
+    devices = [Device(latency, rate) for rate in sorted(rates, reverse=True) for latency in sorted(latencies)]
+    devices += [Device(0.0, PROFILES[name].flops, name) for name in options.devices]
+    workloads = make_workloads(options.algorithms, graph, roots, config.engine)
+    points = measure(workloads, sizes, options.batches, devices, options.repeats, _tell)
+    identity = {
+        "host": socket.gethostname(), "threads": int(numba.get_num_threads()),
+        "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        "graph": {"name": opened.name, "n": int(graph.n), "m": int(graph.m)}, "warning": machine.warning(),
+    }  # fmt: skip
+    write_break_even(folder, identity, points)
+    say(account(points))
+    for curve in curves_of(points):
+        say(curve.sentence)
+    if machine.busy:
+        say(f"machine  {machine.warning()}")
+    say(f"\n{NOTE}")
+    say(f"report   {folder / HTML_NAME}")
+    return EXIT_OK
+
+
+def account(points: list[Point]) -> str:
+    """All points in a table."""
+    rows = []
+    for one in points:
+        low, high = one.spread
+        rows.append([
+            one.case.algorithm, count(one.case.k), count(one.case.batch), f"{one.inside:.1%}", one.case.device.name,
+            seconds(one.compared.first_s), seconds(one.compared.second_s), f"{one.gain:.2f}x", f"{low:.2f}-{high:.2f}",
+            "yes" if one.pays else "no",
+        ])  # fmt: skip
+    heads = ["algorithm", "core", "at once", "inside", "simulated device", "CPU-only", "hybrid", "gain", "interval",
+             "pays"]  # fmt: skip
+    return table(heads, rows)
+
+
+def _tell(point: Point) -> None:
+    case = point.case
+    at_once = f", {case.batch} at once" if case.batch > 1 else ""
+    note(f"{case.algorithm}{at_once}, k = {count(case.k)}, {case.device.name}: {point.gain:.2f}x")
+
+
+def _config(options: argparse.Namespace) -> Config:
+    world = detect_world(os.environ)
+    if world is not None and world.size > 1:
+        raise ConfigError(
+            f"breakeven runs on one rank, and {world.launcher} has started {world.size}",
+            value=world.size,
+            fix="start it without a launcher, with --set ranks=1",
+        )
+    return replace(config_from(options), ranks=1)
+
+
+def _latency(word: str) -> float:
+    if word in ("0", "0us", "0ms", "0s"):
+        return 0.0
+    try:
+        found = parse_device(SIMULATED + word)
+    except ValueError:
+        found = None
+    if found is None or found.delay_s is None:
+        raise ConfigError("--latencies: not a time", value=word, fix="for example 300us or 2ms")
+    return float(found.delay_s)
+
+
+def _rate(word: str) -> float:
+    if word == "any":
+        return math.inf
+    try:
+        rate = float(word)
+    except ValueError:
+        rate = math.nan
+    if not rate > 0 or math.isinf(rate):
+        raise ConfigError("--rates: not a number of TFLOPS", value=word, fix="for example 100, or `any`")
+    return rate * 1e12
+
+
+def _output(asked: str | None) -> Path:
+    if asked is not None:
+        folder = Path(asked)
+        if folder.exists() and any(folder.iterdir()):
+            raise ConfigError("--output: the folder is not empty", path=folder, fix="choose another name")
+        return folder
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for attempt in range(1000):
+        folder = Path("results") / f"breakeven-{stamp}{f'-{attempt}' if attempt else ''}"
+        if not folder.exists():
+            return folder
+    raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")

@@ -1,0 +1,86 @@
+"""``graph500``: the Graph500 benchmark - construction, searches, validation, and then the official statistics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from hybrid.cli.terminal import count, note, plural, say, seconds
+from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
+from hybrid.results.whole_file import write_whole
+
+_LARGEST_SCALE = 30  # internal ids are int32
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", type=int, required=True, help="log2 of the vertices")
+    parser.add_argument("--edge-factor", type=int, default=16, help="edges per vertex (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=2, help="of graph and search keys (default %(default)s)")
+    parser.add_argument("--roots", type=int, default=64, help="search keys (default %(default)s, as the rules want)")
+    parser.add_argument(
+        "--kernel", choices=("bfs", "sssp"), default="bfs",
+        help="bfs = kernel 2, sssp = kernel 3, shortest paths over weights in [0, 1) (default %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--engine", choices=("level", "async"), help="for the searches (default level)")
+    parser.add_argument(
+        "--batch", action="store_true", help="search from all keys at once, 64 per pass; not a figure by the rules"
+    )
+    parser.add_argument("--output", metavar="FILE", help="write everything as JSON to this file as well")
+
+
+def execute(options: argparse.Namespace) -> int:
+    _check(options)
+    from hybrid.experiments.graph500.benchmark import (  # numba: not for --help
+        Plan,
+        document,
+        render,
+        run_benchmark,
+        statistics,
+    )
+
+    plan = Plan(
+        scale=options.scale,
+        edge_factor=options.edge_factor,
+        seed=options.seed,
+        keys=options.roots,
+        engine=options.engine or "level",
+        batch=options.batch,
+        kernel=options.kernel,
+    )
+    outcome = run_benchmark(plan)
+    if options.output is not None:
+        _write(Path(options.output), document(outcome))
+    note(
+        f"{plural(outcome.edges, 'input edge')}, {plural(outcome.vertices, 'vertex')} "
+        f"({count(outcome.isolated)} isolated), "
+        f"built in {seconds(outcome.construction_seconds)}; {plural(len(outcome.checked), 'search')}, all validated"
+    )
+    say(render(statistics(outcome)))
+    return EXIT_OK
+
+
+def _check(options: argparse.Namespace) -> None:
+    rules = (
+        ("--scale", options.scale, 1, _LARGEST_SCALE),
+        ("--edge-factor", options.edge_factor, 1, None),
+        ("--seed", options.seed, 0, None),
+        ("--roots", options.roots, 1, None),
+    )
+    for name, value, least, most in rules:
+        if value < least or (most is not None and value > most):
+            allowed = f"{least} to {most}" if most is not None else f"at least {least}"
+            raise ConfigError(f"{name} must be {allowed}", value=value, fix=f"give {name} a number that is {allowed}")
+    if options.batch and options.engine is not None:
+        raise ConfigError("--batch has an engine of its own", value=options.engine, fix="leave out --engine or --batch")
+    if options.kernel == "sssp" and (options.batch or options.engine is not None):
+        chosen = "--batch" if options.batch else f"--engine {options.engine}"
+        raise ConfigError("shortest paths have an engine of their own", value=chosen, fix=f"leave out {chosen}")
+    if options.output is not None and not Path(options.output).absolute().parent.is_dir():
+        raise EnvironmentProblem("its folder does not exist", path=options.output, fix="make the folder first")
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """All of it or nothing: readers of benchmark files do not expect halves."""
+    write_whole(path, json.dumps(content, indent=2) + "\n")

@@ -1,0 +1,259 @@
+"""``tune``: sweep cores, devices, engines and modes against the CPU alone; plots, and a recommendation."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.cli.terminal import count, note, plural, say, seconds, table
+from hybrid.config import dump_config
+from hybrid.config.schema import Config
+from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
+from hybrid.launch.environment import detect_world
+from hybrid.planning.device_profiles import ORACLE, PROFILES, SIMULATED, parse_device
+from hybrid.planning.machine_facts import MachineState
+
+if TYPE_CHECKING:
+    from hybrid.experiments.tune.points import Point
+
+_REAL = ("auto", "ascend", "cpu")
+_CONFIGURED = "configured"
+_DELAYS = ("20us", "100us", "500us", "2ms")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    cores = parser.add_mutually_exclusive_group()
+    cores.add_argument(
+        "--sizes", metavar="K", type=int, nargs="+", help="core sizes (default: 0, 64, 128, ... to core.max_bytes)"
+    )
+    cores.add_argument(
+        "--thresholds", metavar="DEGREE", type=int, nargs="+", help="cores by smallest degree instead of size"
+    )
+    parser.add_argument(
+        "--engines", nargs="+", choices=("async", "level"), help="engines to sweep (default: the configured one)"
+    )
+    parser.add_argument(
+        "--devices",
+        metavar="DEVICE",
+        nargs="+",
+        default=[_CONFIGURED, ORACLE],
+        help=f"{_CONFIGURED} (npu.device), {', '.join(_REAL)}, or simulated ones: {', '.join(PROFILES)}, this-machine, "
+        f"{ORACLE}, a delay such as 500us (default: {_CONFIGURED} {ORACLE})",
+    )
+    parser.add_argument(
+        "--modes", nargs="+", choices=("share", "race"), default=["share", "race"], help="(default: share race)"
+    )
+    parser.add_argument(
+        "--delays",
+        metavar="TIME",
+        nargs="*",
+        default=list(_DELAYS),
+        help=f"of the break-even curve (default: {' '.join(_DELAYS)}; nothing = no curve)",
+    )
+    parser.add_argument(
+        "--batches",
+        metavar="B",
+        type=int,
+        nargs="+",
+        default=[1],
+        help="searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: 1)",
+    )
+    parser.add_argument("--repeats", metavar="N", type=int, help="times each search is measured (compare.repeats)")
+    parser.add_argument(
+        "--output", metavar="DIR", help="folder; one with points is gone on with (default: a fresh one)"
+    )
+    parser.add_argument("--apply", metavar="FILE", help="write the configuration with the recommended setting")
+    parser.add_argument("--force", action="store_true", help="--apply may replace a file")
+    add_config_options(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    machine = MachineState.now()
+    config = _config(options)
+    devices = [_device(config, name) for name in options.devices]
+    delays = [_delay(name) for name in options.delays]
+    if any(parse_device(device) is None for device in devices) and config.npu.worker == "external":
+        raise ConfigError(
+            "npu.worker: a sweep starts its workers itself",
+            value=config.npu.worker,
+            fix="--set npu.worker=launch, or simulated --devices only",
+        )
+    # Not at the top: numba takes its time, and --help needs none of it.
+    from hybrid.experiments.tune.advice import (
+        apply_advice,
+        break_even_curves,
+        break_even_settings,
+        noise_text,
+        recommend,
+        refuse_existing,
+    )
+    from hybrid.experiments.tune.points import Journal
+    from hybrid.experiments.tune.report import HTML_NAME, Findings, write_findings
+    from hybrid.experiments.tune.sweep import Grid, Sweep, break_even_points, core_sizes
+    from hybrid.job.opening import open_graph
+    from hybrid.job.search_job import set_threads
+    from hybrid.job.sources import resolve_sources
+    from hybrid.job.warm_up import say_if_slow
+    from hybrid.results.record import tell_opened
+    from hybrid.results.trace import Trace
+
+    if options.apply is not None:
+        refuse_existing(Path(options.apply), options.force)
+    if config.threads != "auto":
+        set_threads(int(config.threads))
+    with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
+        opened = open_graph(config.graph, Trace())
+    tell_opened(opened)
+    sources = resolve_sources(opened.graph, config)
+    sizes = core_sizes(opened.graph, config, options.sizes, options.thresholds)
+    engines = tuple(dict.fromkeys(options.engines or [config.engine]))
+    batches = _batches(options.batches, len(sources))
+    grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
+    identity = _identity(config, {"name": opened.name, "n": int(opened.graph.n), "m": int(opened.graph.m)})
+    journal = Journal(_output(options.output))
+    sweep = Sweep(config, opened.graph, sources, journal)
+    try:
+        journal.open(identity)
+        if journal.points:
+            note(f"{plural(len(journal.points), 'point')} found of an earlier run; what is missing is measured")
+        points = sweep.run(grid.settings(), _tell, break_even_points(grid, delays))
+        if delays:
+            more = break_even_settings(points, grid.modes, delays)
+            sweep.run(more, _tell)
+        known = {one.setting for one in points}  # and what an earlier sweep in this folder has measured besides
+        points += [one for one in journal.points.values() if one.setting not in known and one.good]
+    except KeyboardInterrupt:
+        if journal.points:
+            note(f"finished points are kept; to go on: the same command with --output {journal.folder}")
+        raise
+    finally:
+        sweep.close()
+        journal.close()
+    advice, curves = recommend(points, config), break_even_curves(points)
+    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    warning = machine.warning()
+    write_findings(journal.folder, Findings(identity, dump_config(config), points, curves, advice, written, warning))
+    say(account(points))
+    for curve in curves:
+        say(curve.sentence)
+    if noise_text(points):
+        say(noise_text(points))
+    if warning:
+        say(f"machine  {warning}")
+    say(f"\n{advice.sentence}")
+    say(f"report   {journal.folder / HTML_NAME}")
+    if options.apply is not None:
+        apply_advice(Path(options.apply), config, advice, options.force)
+        say(f"applied  {options.apply}")
+    return EXIT_OK
+
+
+def account(points: Sequence[Point]) -> str:
+    """All points in a table."""
+    rows = []
+    for one in points:
+        first = [one.setting.engine, one.setting.device, one.setting.mode, count(one.setting.k), f"{one.part:.1%}"]
+        if one.good:
+            low, high = one.gain_spread
+            predicted = "" if one.predicted_s is None else seconds(one.predicted_s)
+            rows.append([
+                *first, seconds(one.cpu_only_s), seconds(one.hybrid_s), f"{one.gain:.2f}x", f"{low:.2f}-{high:.2f}",
+                count(round(one.values_adopted)), count(round(one.edges_hybrid)), predicted, count(one.certified),
+            ])  # fmt: skip
+        else:
+            rows.append([*first, "failed", *[""] * 7])
+    heads = ["engine", "device", "mode", "core", "edges", "CPU-only", "hybrid", "gain", "interval", "adopted",
+             "looked at", "predicted", "certified"]  # fmt: skip
+    failures = dict.fromkeys(f"failed   {one.setting.describe()}: {one.failure}" for one in points if not one.good)
+    return "\n".join([table(heads, rows), *failures])
+
+
+def _tell(at: int, of: int, point: Point) -> None:
+    if point.good:
+        told = f"CPU-only {seconds(point.cpu_only_s)}, hybrid {seconds(point.hybrid_s)} ({point.gain:.2f}x)"
+    else:
+        told = f"failed: {point.failure}"
+    note(f"[{at}/{of}] {point.setting.describe()}: {told}")
+
+
+def _config(options: argparse.Namespace) -> Config:
+    """The configuration on one rank, which is all that a sweep runs on."""
+    world = detect_world(os.environ)
+    if world is not None and world.size > 1:
+        raise ConfigError(
+            f"tune runs on one rank, and {world.launcher} has started {world.size}",
+            value=world.size,
+            fix="start it without a launcher, with --set ranks=1",
+        )
+    config = config_from(options, {} if options.repeats is None else {"compare.repeats": options.repeats})
+    if config.ranks > 1:
+        note(f"tune runs on one rank; ranks: {config.ranks} of the configuration is not used (--set ranks=1 says so)")
+        config = replace(config, ranks=1)
+    return config
+
+
+def _device(config: Config, name: str) -> str:
+    """The configuration's word for what ``--devices`` names."""
+    if name in (_CONFIGURED, *_REAL):
+        return config.npu.device if name == _CONFIGURED else name
+    device = SIMULATED + name.removeprefix(SIMULATED)
+    try:
+        parse_device(device)
+    except ValueError as error:
+        known = [_CONFIGURED, *_REAL, *PROFILES, ORACLE]
+        near = difflib.get_close_matches(name.removeprefix(SIMULATED), known, 1)
+        fix = f"did you mean {near[0]}?" if near else f"name {_CONFIGURED}, {', '.join(_REAL)} or one of these"
+        raise ConfigError(f"--devices: {error}", value=name, fix=fix) from None
+    return device
+
+
+def _batches(asked: Sequence[int], sources: int) -> tuple[int, ...]:
+    for batch in asked:
+        if not 1 <= batch <= sources:
+            raise ConfigError(
+                f"--batches: the job has {plural(sources, 'source')}",
+                value=batch,
+                fix=f"give 1 to {sources}, or more sources: --set source=random:{max(1, batch)}",
+            )
+    return tuple(dict.fromkeys(asked))
+
+
+def _delay(name: str) -> str:
+    device = SIMULATED + name.removeprefix(SIMULATED)
+    with contextlib.suppress(ValueError):
+        found = parse_device(device)
+        if found is not None and found.delay_s is not None:
+            return device
+    raise ConfigError("--delays: not a time", value=name, fix="for example 500us or 2ms")
+
+
+def _identity(config: Config, graph: dict[str, Any]) -> dict[str, Any]:
+    """What all points of a folder have in common."""
+    import numba
+
+    told = asdict(config)
+    for name in ("output", "result", "ranks", "cluster"):  # none of these is in a sweep
+        del told[name]
+    return {
+        "host": socket.gethostname(), "threads": int(numba.get_num_threads()), "graph": graph, "config": told,
+    }  # fmt: skip
+
+
+def _output(asked: str | None) -> Path:
+    if asked is not None:
+        return Path(asked)
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for attempt in range(1000):
+        folder = Path("results") / f"tune-{stamp}{f'-{attempt}' if attempt else ''}"
+        if not folder.exists():
+            return folder
+    raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")

@@ -1,0 +1,1 @@
+"""Measurements with a question: tune, breakeven, graph500."""

@@ -1,0 +1,1 @@
+"""Which latency and rate a device needs to pay."""

@@ -1,0 +1,137 @@
+"""What the break-even experiment leaves: breakeven.csv, breakeven.json and breakeven.html, which needs no network.
+
+Invariant: the three are made from the same points, and all of them say ``simulated``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hybrid.charts.head import draw_head
+from hybrid.charts.line_charts import CSS, Mark, Series, axis, draw
+from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.units import count, ratio, seconds, share
+from hybrid.cli.terminal import plural
+from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, tell_rate
+from hybrid.report import style
+from hybrid.report.tables import row, table
+from hybrid.results.whole_file import write_whole
+
+CSV_NAME, JSON_NAME, HTML_NAME = "breakeven.csv", "breakeven.json", "breakeven.html"
+NOTE = "The device is a clock, not a device: no real NPU was used. The CPU's side is real, measured and proven right."
+
+
+def write_break_even(folder: Path, identity: dict[str, Any], points: Sequence[Point]) -> None:
+    """All three files, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {"format": "tandem-breakeven", "format_version": 1, "note": NOTE, **identity, **as_json(points)}
+    write_whole(folder / CSV_NAME, points_csv(points))
+    write_whole(folder / JSON_NAME, json.dumps(whole, indent=1) + "\n")
+    write_whole(folder / HTML_NAME, render(identity, points))
+
+
+def points_csv(points: Sequence[Point]) -> str:
+    """One line per point."""
+    rows = [one.flat() for one in points]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def render(identity: dict[str, Any], points: Sequence[Point]) -> str:
+    """The page."""
+    graph, curves = identity["graph"], curves_of(points)
+    head = draw_head(f"break-even on {graph['name']}", style.CSS, CSS)
+    algorithms = list(dict.fromkeys(curve.algorithm for curve in curves))
+    where = f"{identity['host']}, {plural(identity['threads'], 'thread')}; {identity['written']}"
+    main = el(
+        "main",
+        el("div", el("span", el("b", "Tandem break-even"), graph["name"]), el("span", where), class_="top"),
+        _headline(identity, points, curves),
+        *(_algorithm_section(name, [one for one in curves if one.algorithm == name]) for name in algorithms),
+        _table_section(points),
+        el("footer", f"Beside this page: {CSV_NAME}, {JSON_NAME} (all times)."),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, el('body', main), lang='en')}\n"
+
+
+def _headline(identity: dict[str, Any], points: Sequence[Point], curves: Sequence[Curve]) -> Markup:
+    graph, warning = identity["graph"], identity.get("warning")
+    paying = [point for point in points if point.pays]
+    best = max(paying or points, key=lambda one: one.gain)
+    case, at_once = best.case, f", {best.case.batch} at once" if best.case.batch > 1 else ""
+    title = f"Some device would pay: up to {ratio(best.gain)}" if paying else "No device would clearly pay"
+    where = f"{case.algorithm}{at_once}, k = {count(case.k)}, {case.device.name}: {best.compared.describe()}"
+    leads = (
+        "The best" if paying else "The largest gain may be chance" if best.gain > 1 else "None was faster; the nearest"
+    )
+    facts = (
+        f"{plural(graph['n'], 'vertex')} with edges, {plural(graph['m'], 'arc')}; {plural(len(points), 'point')} in "
+        f"{plural(len(curves), 'curve')}, each measured {plural(len(best.hybrid), 'time')} in turns with the CPU alone."
+    )
+    return el(
+        "section", el("h1", title), el("p", f"{leads}: {where}.", class_="say"), el("p", facts, class_="muted"),
+        el("p", f"The machine was {warning}.", class_="bad") if warning else EMPTY,
+        el("p", el("span", "simulated", class_="sim"), " ", NOTE, class_="muted"), class_="verdict alone", id="best",
+    )  # fmt: skip
+
+
+def _algorithm_section(name: str, curves: Sequence[Curve]) -> Markup:
+    said = el("ul", *(el("li", curve.sentence) for curve in curves))
+    lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
+    rates = sorted({curve.flops for curve in curves}, reverse=True)
+    told = lead + tell_rate(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
+    return el(
+        "section", el("h2", name), el("p", told, class_="lead"),
+        el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name,
+    )  # fmt: skip
+
+
+def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
+    colours = list(dict.fromkeys((one.k, one.batch) for one in curves))
+    series = []
+    for curve in curves:
+        marks = tuple(
+            Mark(
+                point.case.device.latency_s,
+                point.gain,
+                f"{curve.name}, {_tell_latency(point.case.device.latency_s)}: {ratio(point.gain)}",
+                *point.spread,
+            )
+            for point in curve.points
+        )
+        colour = colours.index((curve.k, curve.batch))
+        series.append(Series(f"simulated: {curve.name}", marks, colour, curve.flops < fastest))
+    latencies = sorted({point.case.device.latency_s for curve in curves for point in curve.points})
+    gains = [value for curve in curves for point in curve.points for value in point.spread] + [1.0]
+    return draw(
+        f"Gain over the latency of a round: {name} (simulated)", "0 and any rate is the oracle",
+        series, axis(latencies, "latency of a round", _tell_latency, log=True), axis(gains, "gain", ratio, log=True),
+        x_ticks=latencies, even=1.0,
+    )  # fmt: skip
+
+
+def _table_section(points: Sequence[Point]) -> Markup:
+    heads = ["Algorithm", "Device", "Core", "At once", "Inside", "CPU only", "Hybrid", "Gain", "80% interval"]
+    rows = []
+    for one in points:
+        low, high = one.spread
+        cells = [
+            one.case.algorithm, one.case.device.name, count(one.case.k), count(one.case.batch), share(one.inside, 1),
+            seconds(one.compared.first_s), seconds(one.compared.second_s), ratio(one.gain), f"{low:.2f}-{high:.2f}",
+        ]  # fmt: skip
+        rows.append(row(cells, text_columns=(0, 1), style="hit" if one.pays else None))
+    body = table(heads, rows, text_columns=(0, 1), caption="All points")
+    return el("section", el("h2", "All points"), body, id="points", class_="long")
+
+
+def _tell_latency(value: float) -> str:
+    return "0" if value <= 0 or math.isclose(value, 0.0) else seconds(value)

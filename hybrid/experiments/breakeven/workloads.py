@@ -1,0 +1,306 @@
+"""The algorithms of the break-even experiment, one adapter each: BFS one by one and in batches, PageRank, personalised.
+
+Searches share as jobs do: core edges withheld, values out, closed values back. Sweeps share by arcs: while the core's
+product is out, the CPU follows all other arcs, and adds the sums when they are due.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.many.check import check_levels
+from cpu_engine.bfs.traversal import CoreSplit, Traversal
+from cpu_engine.graph.graph import Graph
+from cpu_engine.hub_core.kernels.rows import skip_core_step
+from cpu_engine.pagerank.check import check_pagerank
+from cpu_engine.pagerank.engine import LDBC_ITERATIONS, PageRankEngine
+from cpu_engine.pagerank.kernels.check import push_ranks_step
+from cpu_engine.pagerank.kernels.iteration import add_core_arcs_step
+from cpu_engine.pagerank.kernels.personalised import sum_core_arcs_many_step
+from cpu_engine.pagerank.kernels.vectors import LANES
+from cpu_engine.pagerank.personalised import ManyRanksEngine
+from hybrid.algorithms.algorithm import Check
+from hybrid.errors import NotCertified
+from hybrid.experiments.breakeven.experiment import Workload
+from hybrid.job.batches import warm_up_batches
+from hybrid.job.warm_up import make_engine, warm_up
+from hybrid.offload.many_sources import ManyEngine
+from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.planning.core_statistics import core_statistics
+from hybrid.planning.device_model import DeviceModel
+from hybrid.planning.device_profiles import fixed_delay
+from hybrid.results.trace import Trace
+from hybrid.worker.simulated import SimulatedPartner
+
+RELATIVE = 1e-3  # of float32 sums over many arcs, against float64: ranks are compared, not certified
+SWEEPS = LDBC_ITERATIONS
+DAMPING = 0.85  # the engines' default
+_SPIN_S = 200e-6
+_FIX = "run it again; a failure that comes back is a defect of an engine, of which `run` would keep a record"
+Ranks = PageRankEngine | ManyRanksEngine
+
+
+class _Searches:
+    """What both BFS adapters have in common."""
+
+    batched = False
+
+    def __init__(self, graph: Graph, roots: np.ndarray) -> None:
+        self._graph, self._roots = graph, roots
+        self._split = CoreSplit(graph)
+        self._partner = SimulatedPartner(fixed_delay("oracle", 0.0), format="direct")
+
+    def inside(self) -> float:
+        return _inside(self._graph, self._split.core_size)
+
+    def _split_at(self, k: int) -> CoreSplit:
+        self._split = CoreSplit(self._graph, k)
+        self._partner.publish_edges(self._graph.out_offsets, self._graph.out_targets, k)
+        return self._split
+
+    def _prove(self, roots: np.ndarray, level: np.ndarray) -> None:
+        _require(check_levels(self._graph, roots, level), self._graph)
+
+
+class SingleBfs(_Searches):
+    """One search after the other, by the level-synchronous engine."""
+
+    name = "bfs"
+
+    def __init__(self, graph: Graph, roots: np.ndarray, engine: str = "level") -> None:
+        super().__init__(graph, roots)
+        self._name = engine
+        warm_up(engine)
+        self._engine: Traversal = make_engine(engine, self._split)
+
+    def prepare(self, k: int, batch: int) -> None:
+        self._engine = make_engine(self._name, self._split_at(k))
+        for root in self._roots.tolist():
+            self._partner.rehearse(self._engine, root, "share")
+
+    def run_cpu_only(self) -> float:
+        return self._run(lambda root: traverse_alone(self._engine, root))
+
+    def run_hybrid(self, device: DeviceModel) -> float:
+        partner, engine = self._partner, self._engine
+        partner.model = device
+        return self._run(lambda root: traverse_together(engine, root, "share", partner, Trace()))
+
+    def _run(self, search: Callable[[int], Traversed]) -> float:
+        took = 0.0
+        for root in self._roots.tolist():
+            began = time.perf_counter()
+            found = search(root)
+            took += time.perf_counter() - began
+            _require(certify(self._graph, found.level, found.parent, root), self._graph)
+        return took
+
+
+class BatchBfs(_Searches):
+    """As many searches at once as the batch has, levels only."""
+
+    name, batched = "bfs-batch", True
+
+    def __init__(self, graph: Graph, roots: np.ndarray) -> None:
+        super().__init__(graph, roots)
+        warm_up_batches()
+        self._engine, self._some = ManyEngine(self._split), roots
+
+    def prepare(self, k: int, batch: int) -> None:
+        self._engine, self._some = ManyEngine(self._split_at(k)), np.resize(self._roots, batch)
+        self._engine.alone(self._some)
+        self._partner.rehearse_run(lambda: self._engine.together(self._some, "share", self._partner, Trace()))
+
+    def run_cpu_only(self) -> float:
+        began = time.perf_counter()
+        done = self._engine.alone(self._some)
+        took = time.perf_counter() - began
+        self._prove(self._some, done.found.level)
+        return took
+
+    def run_hybrid(self, device: DeviceModel) -> float:
+        partner = self._partner
+        partner.model = device
+        began = time.perf_counter()
+        done = self._engine.together(self._some, "share", partner, Trace())
+        took = time.perf_counter() - began
+        self._prove(self._some, done.found.level)
+        return took
+
+
+class _Sweeps:
+    """What both PageRank adapters have in common: a whole run of sweeps, without and with the core's arcs."""
+
+    batched = False
+
+    def __init__(self, graph: Graph, sweeps: int = SWEEPS) -> None:
+        self._graph, self._sweeps, self._k, self._batch = graph, sweeps, 0, 1
+        self._whole: Ranks | None = None
+        self._shared: Ranks | None = None
+        self._sums: list[np.ndarray] = []
+        self._expected = np.empty(0)
+
+    def inside(self) -> float:
+        return _inside(self._graph, self._k)
+
+    def prepare(self, k: int, batch: int) -> None:
+        if self._whole is None or self._batch != batch:
+            self._batch, self._whole, self._expected = batch, self._make(0, batch), np.empty(0)
+            self.run_cpu_only()
+            self._expected = self._whole.rank()
+            self._prove_expected(self._whole)
+        self._k, self._shared = k, self._make(k, batch)
+        self._sums = self._rehearse()
+
+    def run_cpu_only(self) -> float:
+        engine = self._whole
+        assert engine is not None
+        self._begin(engine)
+        began = time.perf_counter()
+        for _ in range(self._sweeps):
+            engine.iterate()
+        took = time.perf_counter() - began
+        if self._expected.size:
+            self._prove(engine.rank())
+        return took
+
+    def run_hybrid(self, device: DeviceModel) -> float:
+        engine, round_s = self._shared, device.round_s(self._k, self._batch, 1, "direct")
+        assert engine is not None
+        self._begin(engine)
+        began = time.perf_counter()
+        for sums in self._sums:
+            engine.core_contributions()  # what would be handed over: making it is the CPU's work
+            due = time.perf_counter() + round_s
+            engine.sweep_outside()
+            _wait_until(due)
+            engine.add_core_sums(sums)
+            engine.finish_iteration()
+        took = time.perf_counter() - began
+        self._prove(engine.rank())
+        return took
+
+    def _make(self, k: int, batch: int) -> Ranks:
+        raise NotImplementedError
+
+    def _begin(self, engine: Ranks) -> None:
+        raise NotImplementedError
+
+    def _prove_expected(self, engine: Ranks) -> None:
+        """Compute what every timed run is compared with again, by pushing rank along the arcs."""
+        raise NotImplementedError
+
+    def _rehearse(self) -> list[np.ndarray]:
+        """The core's sums of every sweep, as a device that multiplies float32 would have them."""
+        engine = self._shared
+        assert engine is not None
+        self._begin(engine)
+        found = []
+        for _ in range(self._sweeps):
+            found.append(self._multiply(engine.core_contributions()))
+            engine.sweep_outside()
+            engine.add_core_sums(found[-1])
+            engine.finish_iteration()
+        return found
+
+    def _multiply(self, values: np.ndarray) -> np.ndarray:
+        """To each core vertex, what its core arcs pass on; one column or several."""
+        k, graph = self._k, self._graph
+        end, sources = skip_core_step(graph.in_offsets, graph.in_sources, k)[:k], graph.in_sources.view(np.uint32)
+        if values.ndim == 1:
+            sums = np.zeros(k)
+            add_core_arcs_step(graph.in_offsets, end, sources, values, sums)
+            return sums.astype(np.float32)
+        padded = np.zeros((k, -(-values.shape[1] // LANES) * LANES), np.float32)
+        padded[:, : values.shape[1]] = values
+        inside = np.zeros_like(padded)
+        sum_core_arcs_many_step(graph.in_offsets, end, sources, padded, inside)
+        return inside[:, : values.shape[1]].copy()
+
+    def _prove(self, rank: np.ndarray) -> None:
+        if not np.allclose(rank, self._expected, rtol=RELATIVE, atol=RELATIVE / max(1, rank.shape[0])):
+            raise NotCertified("the shared sweeps gave other ranks than the whole ones", fix=_FIX)
+
+
+class SweepRanks(_Sweeps):
+    """PageRank as LDBC defines it, a fixed number of sweeps."""
+
+    name = "pagerank"
+
+    def _make(self, k: int, batch: int) -> Ranks:
+        return PageRankEngine(self._graph, core_size=k)
+
+    def _begin(self, engine: Ranks) -> None:
+        assert isinstance(engine, PageRankEngine)
+        engine.begin()
+
+    def _prove_expected(self, engine: Ranks) -> None:
+        assert isinstance(engine, PageRankEngine)
+        check = check_pagerank(self._graph, self._expected, engine.isolated_rank, iterations=self._sweeps)
+        _require(check, self._graph)
+
+
+class BatchRanks(_Sweeps):
+    """Personalised PageRank from as many vertices at once as the batch has: matrix times matrix."""
+
+    name, batched = "ppr-batch", True
+
+    def __init__(self, graph: Graph, roots: np.ndarray, sweeps: int = SWEEPS) -> None:
+        super().__init__(graph, sweeps)
+        self._roots = roots
+
+    def _make(self, k: int, batch: int) -> Ranks:
+        return ManyRanksEngine(self._graph, batch, core_size=k)
+
+    def _begin(self, engine: Ranks) -> None:
+        assert isinstance(engine, ManyRanksEngine)
+        engine.begin(np.resize(self._roots, engine.columns))
+
+    def _prove_expected(self, engine: Ranks) -> None:
+        graph, columns = self._graph, np.resize(self._roots, self._batch).tolist()
+        for at in {0, len(columns) - 1}:
+            rank = np.zeros(graph.n)
+            rank[columns[at]] = 1.0
+            for _ in range(self._sweeps):
+                received = np.zeros(graph.n + 1)
+                stranded = push_ranks_step(graph.out_offsets, graph.out_targets, rank, received)
+                rank = DAMPING * received[:-1]
+                rank[columns[at]] += 1 - DAMPING + DAMPING * stranded
+            if not np.allclose(self._expected[:, at], rank, rtol=RELATIVE, atol=RELATIVE / max(1, graph.n)):
+                raise NotCertified("personalised ranks differ from those computed again", fix=_FIX)
+
+
+ALGORITHMS = ("bfs", "bfs-batch", "pagerank", "ppr-batch")
+_SINGLE = 4  # roots of the searches one by one: few are enough, each is measured by itself
+
+
+def make_workloads(names: Sequence[str], graph: Graph, roots: np.ndarray, engine: str) -> list[Workload]:
+    """The adapters of these names."""
+    makers: dict[str, Callable[[], Workload]] = {
+        "bfs": lambda: SingleBfs(graph, roots[:_SINGLE], engine),
+        "bfs-batch": lambda: BatchBfs(graph, roots),
+        "pagerank": lambda: SweepRanks(graph),
+        "ppr-batch": lambda: BatchRanks(graph, roots),
+    }
+    return [makers[name]() for name in names]
+
+
+def _inside(graph: Graph, k: int) -> float:
+    return float(core_statistics(graph, k).inside[k]) / graph.m if k and graph.m else 0.0
+
+
+def _require(check: Check, graph: Graph) -> None:
+    if not check.holds:
+        raise NotCertified(check.explain(graph), fix=_FIX)
+
+
+def _wait_until(due: float) -> None:
+    left = due - time.perf_counter()
+    if left > _SPIN_S:
+        time.sleep(left - _SPIN_S)
+    while time.perf_counter() < due:
+        pass

@@ -1,0 +1,1 @@
+"""The tuning sweep: cores, devices, engines and modes against the CPU alone."""

@@ -1,0 +1,198 @@
+"""Which figures a sweep's page shows, and which points are in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hybrid.charts.line_charts import Axis, Mark, Series, axis, draw
+from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.units import compact, count, ratio, seconds, share, tick
+from hybrid.cli.terminal import plural
+from hybrid.experiments.tune.advice import Curve
+from hybrid.experiments.tune.points import Point
+
+_CPU_COLOUR = 6
+
+
+def engine_figures(points: Sequence[Point]) -> Markup:
+    """Time, gain, adopted values and edges looked at, over the core's size; of one engine's points."""
+    sizes = sorted({one.setting.k for one in points})
+    if not sizes:
+        return el("p", "No setting of this engine could be measured.", class_="muted")
+    x = _size_axis(sizes)
+    gains = [value for one in points for value in (*one.gain_spread, one.gain)] + [1.0]
+    edges = [value for one in points for value in (one.edges_hybrid, one.edges_cpu_only)]
+    cores = [one for one in points if one.setting.k]
+    edge_alone = tuple(
+        Mark(k, _median([one.edges_cpu_only for one in points if one.setting.k == k]), f"k = {k:,}") for k in sizes
+    )
+    return el(
+        "div",
+        *_time_figures(points, x, sizes),
+        draw(
+            "Gain", "the two times of each mark divided, with its interval; above 1 the device helps",
+            _by_setting(points, _gain_mark), x, axis(gains, "gain", ratio, log=True), x_ticks=sizes, even=1.0,
+        ),
+        draw(
+            "Values adopted", "per search: found by the device before the CPU",
+            _by_setting(cores, lambda one: _plain_mark(one, one.values_adopted)),
+            x, axis([0.0, *(one.values_adopted for one in cores)], "values", compact, from_zero=True), x_ticks=sizes,
+        ),
+        draw(
+            "Edges looked at", "per search, by the CPU",
+            [
+                Series("CPU only", edge_alone, _CPU_COLOUR),
+                *_by_setting(points, lambda one: _plain_mark(one, one.edges_hybrid)),
+            ],
+            x, axis([0.0, *edges], "edges", compact, from_zero=True), x_ticks=sizes,
+        ),
+        class_="plots",
+    )  # fmt: skip
+
+
+def core_figures(points: Sequence[Point]) -> Markup:
+    """Share of edges inside, and density, over the core's size."""
+    by_size = {one.setting.k: one for one in points}
+    sizes = sorted(by_size)
+    x = _size_axis(sizes)
+    inside = tuple(
+        Mark(k, by_size[k].part, f"{plural(by_size[k].inside, 'edge')}, {share(by_size[k].part, 1)}") for k in sizes
+    )
+    density = tuple(Mark(k, by_size[k].density, share(by_size[k].density, 1)) for k in sizes if k)
+    return el(
+        "div",
+        draw(
+            "Edges inside the core", "of all edges",
+            [Series("share of all edges", inside, 0)], x,
+            axis([0.0, *(one.y for one in inside)], "share", _percent, from_zero=True), x_ticks=sizes,
+        ),
+        draw(
+            "Density of the core", "edges inside, of all pairs",
+            [Series("density", density, 2)], x,
+            axis([0.0, *(one.y for one in density)], "density", _percent, from_zero=True), x_ticks=sizes,
+        ),
+        class_="plots",
+    )  # fmt: skip
+
+
+def prediction_figure(points: Sequence[Point]) -> Markup:
+    """Predicted over measured, of every setting that has both; empty if none has."""
+    both = [one for one in points if one.good and one.predicted_s]
+    if not both:
+        return EMPTY
+
+    def mark(one: Point) -> Mark:
+        assert one.predicted_s is not None
+        told = f"{one.setting.describe()}: predicted {seconds(one.predicted_s)}, measured {seconds(one.hybrid_s)}"
+        return Mark(one.predicted_s, one.hybrid_s, told)
+
+    series = [
+        Series(one.name, one.marks, one.colour, one.dashed, line=False) for one in _by_setting(both, mark, by_mode=True)
+    ]
+    every = [value for one in both for value in (one.predicted_s or 0.0, one.hybrid_s)]
+    figure = draw(
+        "Hybrid time", "of all sources together, by the planner and by the clock",
+        series, axis(every, "predicted", tick, log=True), axis(every, "measured", tick, log=True), diagonal=True,
+    )  # fmt: skip
+    return el("div", figure, class_="plots")
+
+
+def break_even_figure(curves: Sequence[Curve], beside: Markup) -> Markup:
+    """Gain over a simulated device's delay, and what it says in words ``beside``."""
+    engines = list(dict.fromkeys((one.engine, one.k) for one in curves))
+    series = []
+    for curve in curves:
+        marks = tuple(
+            Mark(delay, gain, f"{_delay(delay)}: {ratio(gain)}", *spread)
+            for delay, gain, spread in zip(curve.delays_s, curve.gains, curve.spreads, strict=True)
+        )
+        name = f"simulated: {curve.engine}, {curve.mode}, k = {count(curve.k)}"
+        series.append(Series(name, marks, engines.index((curve.engine, curve.k)), curve.mode == "race"))
+    delays = sorted({delay for one in curves for delay in one.delays_s})
+    gains = [value for one in curves for pair in one.spreads for value in pair] + [1.0]
+    figure = draw(
+        "Gain over the delay of a round (simulated)", "the oracle is a device that needs no time",
+        series, axis(delays, "delay of every round", _delay, log=True), axis(gains, "gain", ratio, log=True),
+        x_ticks=delays, even=1.0,
+    )  # fmt: skip
+    return el("div", figure, beside, class_="plots")
+
+
+def _by_setting(points: Sequence[Point], mark: Callable[[Point], Mark], *, by_mode: bool = False) -> list[Series]:
+    """A series per device and mode; the point without a core, where there is one, is the start of each."""
+    start = [one for one in points if not one.setting.k]
+    cores: dict[str, set[int]] = {}
+    for one in points:
+        if one.setting.k:
+            cores.setdefault(one.setting.device, set()).add(one.setting.k)
+    most = max(map(len, cores.values()), default=0)
+    found = []
+    for i, device in enumerate(cores):
+        own = [one for one in points if one.setting.device == device]
+        if not by_mode and 2 * len(cores[device]) < most:
+            continue  # no curve over k, but points of the break-even figure
+        for mode in dict.fromkeys(one.setting.mode for one in own):
+            marks = [mark(one) for one in own if one.setting.mode == mode]
+            if not by_mode:
+                marks = [*map(mark, start[:1]), *marks]
+            ran_on = next((one.ran_on for one in own if one.ran_on), "")
+            name = device if device == ran_on or not ran_on else f"{device} (ran on: {ran_on})"
+            found.append(Series(f"{name}, {mode}", tuple(marks), i, mode == "race"))
+    return found
+
+
+def _time_figures(points: Sequence[Point], x: Axis, sizes: Sequence[int]) -> list[Markup]:
+    """Each device and mode beside the CPU alone that was measured in turns with it: the load changes over a sweep."""
+    hybrid = _by_setting(points, lambda one: _time_mark(one, one.hybrid, one.hybrid_s))
+    beside = _by_setting(points, lambda one: _time_mark(one, one.cpu_only, one.cpu_only_s))
+    every = [
+        value for one in [*hybrid, *beside] for mark in one.marks for value in (mark.low or mark.y, mark.high or mark.y)
+    ]
+    y = axis(every, "time", tick, log=True)
+    found = []
+    for one, alone in zip(hybrid, beside, strict=True):
+        told = replace(alone, name="CPU only, in turns with it", colour=_CPU_COLOUR)
+        about = "of all sources together, median; thin: from the fastest to the slowest repeat"
+        found.append(draw(f"Time: {one.name}", about, [told, one], x, y, x_ticks=sizes))
+    return found
+
+
+def _time_mark(point: Point, times: Sequence[Sequence[float]], median_s: float) -> Mark:
+    sums = np.sum(times, axis=1)
+    low, high = min(median_s, float(sums.min())), max(median_s, float(sums.max()))
+    told = f"{_core(point)}: median {seconds(median_s)}, repeats {seconds(low)} to {seconds(high)}"
+    return Mark(point.setting.k, median_s, told, low, high)
+
+
+def _gain_mark(point: Point) -> Mark:
+    low, high = point.gain_spread
+    told = f"{_core(point)}: {point.compared.describe()}"
+    return Mark(point.setting.k, point.gain, told, low, high)
+
+
+def _plain_mark(point: Point, value: float) -> Mark:
+    return Mark(point.setting.k, value, f"{_core(point)}: {count(round(value))}")
+
+
+def _core(point: Point) -> str:
+    k = point.setting.k
+    return f"k = {k:,}, degree from {count(point.threshold)}" if k else "no core"
+
+
+def _size_axis(sizes: Sequence[int]) -> Axis:
+    return axis(sizes, "vertices in the core (k)", count, log=True)
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(values))
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"
+
+
+def _delay(value: float) -> str:
+    return "oracle" if value <= 0 else tick(value)

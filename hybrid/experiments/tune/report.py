@@ -1,0 +1,225 @@
+"""What a sweep leaves: points.csv, tune.json and tune.html, a page that needs nothing from anywhere.
+
+Invariant: the three are made from the same points; whatever a simulated device has to do with says ``simulated``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybrid.charts.head import draw_head
+from hybrid.charts.line_charts import CSS
+from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.units import DASH, count, ratio, seconds, share
+from hybrid.cli.terminal import plural
+from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text
+from hybrid.experiments.tune.figures import break_even_figure, core_figures, engine_figures, prediction_figure
+from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
+from hybrid.planning.device_profiles import SIMULATED
+from hybrid.report import style
+from hybrid.report.tables import row, table
+from hybrid.results.whole_file import write_whole
+
+CSV_NAME, JSON_NAME, HTML_NAME = "points.csv", "tune.json", "tune.html"
+_NO_NPU = "Devices called simulated are clocks, not devices: no real NPU was used for their figures."
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that is known at the end of a sweep."""
+
+    identity: dict[str, Any]  # configuration, graph, machine
+    config_text: str
+    points: Sequence[Point]
+    curves: Sequence[Curve]
+    advice: Advice
+    written: str
+    warning: str = ""  # that the machine was busy
+
+    @property
+    def engines(self) -> list[str]:
+        return list(dict.fromkeys(one.setting.engine for one in self.points))
+
+
+def write_findings(folder: Path, found: Findings) -> None:
+    """All three files, each whole or not at all."""
+    write_whole(folder / CSV_NAME, points_csv(found.points))
+    write_whole(folder / JSON_NAME, json.dumps(as_json(found), indent=1) + "\n")
+    write_whole(folder / HTML_NAME, render(found))
+
+
+def flat(point: Point) -> dict[str, Any]:
+    """A point as one row of a table."""
+    setting, good = point.setting, point.good
+    low, high = point.gain_spread if good else (None, None)
+    return {
+        "engine": setting.engine, "device": setting.device, "simulated": setting.simulated, "mode": setting.mode,
+        "batch": setting.batch,
+        "k": setting.k, "threshold": point.threshold, "edges_inside": point.inside, "share_of_edges": point.part,
+        "density": point.density, "ran_on": point.ran_on,
+        "cpu_only_s": point.cpu_only_s if good else None, "cpu_only_worst_s": worst(point.cpu_only) if good else None,
+        "hybrid_s": point.hybrid_s if good else None, "hybrid_worst_s": worst(point.hybrid) if good else None,
+        "gain": point.gain if good else None, "gain_least": low, "gain_most": high,
+        "pays": point.pays if good else None,
+        "rounds_sent": point.rounds_sent, "rounds_merged": point.rounds_merged,
+        "values_adopted": point.values_adopted, "values_received": point.values_received,
+        "edges_looked_at_cpu_only": point.edges_cpu_only, "edges_looked_at_hybrid": point.edges_hybrid,
+        "predicted_cpu_only_s": point.predicted_cpu_only_s, "predicted_s": point.predicted_s,
+        "on_clock_s": point.on_clock_s, "searches_certified": point.certified, "failure": point.failure,
+        "measured_at": point.measured_at,
+    }  # fmt: skip
+
+
+def points_csv(points: Sequence[Point]) -> str:
+    """One line per point."""
+    rows = [flat(one) for one in points]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def as_json(found: Findings) -> dict[str, Any]:
+    """Everything, with all times."""
+    return {
+        "format": FORMAT_MARK,
+        "format_version": FORMAT_VERSION,
+        "written": found.written,
+        **found.identity,
+        "note": _NO_NPU,
+        "points": [{**flat(one), "times": {"cpu_only": one.cpu_only, "hybrid": one.hybrid}} for one in found.points],
+        "break_even": [
+            {
+                "simulated": True, "engine": one.engine, "mode": one.mode, "k": one.k,
+                "delays_s": one.delays_s, "gains": one.gains, "spreads": one.spreads, "pays": one.pays,
+                "sentence": one.sentence,
+            }
+            for one in found.curves
+        ],
+        "noise": noise_of(found.points),
+        "warning": found.warning,
+        "recommendation": found.advice.as_dict(),
+    }  # fmt: skip
+
+
+def render(found: Findings) -> str:
+    """The page."""
+    graph = found.identity["graph"]
+    head = draw_head(f"tuning {graph['name']}", style.CSS, CSS)
+    where = f"{found.identity['host']}, {plural(found.identity['threads'], 'thread')}"
+    main = el(
+        "main",
+        el("div", el("span", el("b", "Tandem tuning"), graph["name"]), el("span", f"{where}; {found.written}"),
+           class_="top"),
+        _headline(found),
+        *(_engine_section(found, engine) for engine in found.engines),
+        _break_even_section(found),
+        _core_section(found),
+        _prediction_section(found),
+        _table_section(found),
+        el("section", el("h2", "The configuration"), el("details", el("summary", "as it was measured with"),
+                                                        el("pre", found.config_text)), id="config"),
+        el("footer", "Beside this page: points.csv, tune.json (all times), points.jsonl (the journal)."),
+    )  # fmt: skip
+    return f"<!DOCTYPE html>\n{el('html', head, el('body', main), lang='en')}\n"
+
+
+def _headline(found: Findings) -> Markup:
+    graph, good = found.identity["graph"], [one for one in found.points if one.good]
+    proven = sum(one.certified for one in good)
+    repeats = len(good[0].cpu_only)
+    searches = round(good[0].certified / (2 * repeats))
+    facts = (
+        f"{plural(graph['n'], 'vertex')} with edges, {plural(graph['m'], 'arc')}; {plural(len(good), 'setting')}, each "
+        f"measured {plural(repeats, 'time')} from {plural(searches, 'source')} in turns with the CPU alone; "
+        f"{'certified' if proven == 1 else 'all certified'}: {plural(proven, 'search')}."
+    )
+    failed = [one for one in found.points if not one.good]
+    told = [el("li", el("b", "!"), f"{one.setting.describe()}: {one.failure}") for one in failed]
+    simulated = any(one.setting.simulated for one in found.points)
+    return el(
+        "section",
+        el("h1", _title(found.advice)),
+        el("p", found.advice.sentence, class_="say"),
+        el("p", facts, class_="muted"),
+        el("p", f"The machine was {found.warning}.", class_="bad") if found.warning else EMPTY,
+        el("p", noise, class_="bad") if (noise := noise_text(found.points)) else EMPTY,
+        el("p", el("span", "simulated", class_="sim"), " ", _NO_NPU, class_="muted") if simulated else EMPTY,
+        el("ul", *told, class_="incidents") if told else EMPTY,
+        class_="verdict alone",
+        id="advice",
+    )
+
+
+def _title(advice: Advice) -> str:
+    if not advice.k:
+        return "CPU alone"
+    return "The simulated device would pay" if advice.device.startswith(SIMULATED) else "The device pays"
+
+
+def _engine_section(found: Findings, engine: str) -> Markup:
+    figures = engine_figures([one for one in found.points if one.setting.engine == engine and one.good])
+    lead = (
+        "Every setting was measured in turns with the CPU alone, and is drawn beside those very runs: what else the "
+        "machine did changes from mark to mark. Gain is the quotient of the two medians; the thin line through it is "
+        "its 80% interval, and a device pays where that is above 1. Core 0 is the CPU against itself: what differs "
+        "there is noise. Dashed: race, full: share."
+    )
+    name = engine.replace(" ", "-")
+    return el("section", el("h2", f"Engine {engine}"), el("p", lead, class_="lead"), figures, id=f"engine-{name}")
+
+
+def _break_even_section(found: Findings) -> Markup:
+    if not found.curves:
+        return EMPTY
+    said = el("ul", *(el("li", one.sentence) for one in found.curves))
+    lead = el("p", el("span", "simulated", class_="sim"), " Every round takes exactly this long; the search around it "
+              "is real. Above the dotted line hybrid is faster than the CPU alone.", class_="lead")  # fmt: skip
+    head = el("h2", "Break-even: how fast would a device have to be?")
+    return el("section", head, lead, break_even_figure(found.curves, said), id="break-even")
+
+
+def _core_section(found: Findings) -> Markup:
+    lead = el("p", "Exact counts; the same for every engine and device.", class_="lead")
+    return el("section", el("h2", "What is inside the core"), lead, core_figures(found.points), id="core")
+
+
+def _prediction_section(found: Findings) -> Markup:
+    figure = prediction_figure(found.points)
+    lead = (
+        "Each mark is a setting; on the dotted line the planner was right, above it too hopeful."
+        if figure
+        else "Nothing was predicted: this machine is not calibrated (`python run.py calibrate` does it)."
+    )
+    return el("section", el("h2", "Predicted against measured"), el("p", lead, class_="lead"), figure, id="predicted")
+
+
+def _table_section(found: Findings) -> Markup:
+    heads = ["Engine", "Device", "Mode", "Core", "Degree from", "Inside", "CPU only", "Hybrid", "Gain",
+             "80% interval", "Adopted", "Looked at", "Predicted", "Proven"]  # fmt: skip
+    rows = [_table_row(one) for one in found.points]
+    body = table(heads, rows, text_columns=(0, 1, 2), caption="All points")
+    return el("section", el("h2", "All points"), body, id="points", class_="long")
+
+
+def _table_row(point: Point) -> Markup:
+    setting = point.setting
+    device = setting.device if setting.simulated or not point.ran_on else f"{setting.device} ({point.ran_on})"
+    first = [setting.engine, device, setting.mode, count(setting.k), count(point.threshold), share(point.part, 1)]
+    if not point.good:
+        cells = [*first, *[DASH] * 7, join([el("span", "failed", class_="bad")])]
+        return row(cells, text_columns=(0, 1, 2), style="fault")
+    low, high = point.gain_spread
+    cells = [
+        *first, seconds(point.cpu_only_s), seconds(point.hybrid_s), ratio(point.gain), f"{low:.2f}-{high:.2f}",
+        count(round(point.values_adopted)), count(round(point.edges_hybrid)), seconds(point.predicted_s),
+        count(point.certified),
+    ]  # fmt: skip
+    return row(cells, text_columns=(0, 1, 2), style="hit" if point.pays else None)

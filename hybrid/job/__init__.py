@@ -1,0 +1,1 @@
+"""A job on one rank: open, plan, run, prove or repair, compare."""

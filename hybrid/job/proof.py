@@ -1,0 +1,177 @@
+"""Prove a result, or compute it again by a plain path and prove that: for every algorithm and every way in.
+
+Invariant: what leaves here has passed the algorithm's check, or NotCertified is raised. A result that fails is replaced
+by one from code that shares nothing with the engines (cpu_engine/repair/engine.py), checked in the same way; what is
+needed to see the failure again is kept (hybrid/job/failed_proof.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from cpu_engine.repair.engine import plain_bfs
+from hybrid.algorithms.algorithm import Arrays, Check, Description, Found, PlainCheck, Task
+from hybrid.algorithms.bfs import Bfs
+from hybrid.config.schema import Config
+from hybrid.errors import NotCertified
+from hybrid.job.failed_proof import Repair, add_to_record, keep_failed_proof
+from hybrid.job.sources import Source
+from hybrid.offload.traverse import Traversed
+from hybrid.results.trace import Trace
+
+if TYPE_CHECKING:
+    from cpu_engine.bfs.many.check import LevelsCertificate
+    from cpu_engine.bfs.many.engine import ManyResult
+
+_log = logging.getLogger(__name__)
+_BFS, _DEFAULTS = Bfs(), Config()
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Claim(Generic[T]):
+    """What a result of any kind is said to be, how that is checked, and how it can be had in another way."""
+
+    name: str  # of the algorithm
+    graph: Graph
+    check: Callable[[T], Check]
+    recompute: Callable[[Any], T]  # from the check that failed
+    method: str  # of recomputing, in words
+    arrays: Callable[[T], Arrays]  # the first one is the result proper
+    config: Config = _DEFAULTS
+    source: Source | None = None
+
+
+def prove_claim(claim: Claim[T], found: T, trace: Trace, *, repair: bool = True) -> tuple[T, Repair | None]:
+    """The result, or another one that passed the check with the account of it; NotCertified if there is none.
+
+    ``repair=False``: the caller has a better way to compute it again.
+    """
+    graph = claim.graph
+    with trace.span("coordinator", "certify"):
+        check = claim.check(found)
+    if check.holds:
+        return found, None
+    reason, before = check.explain(graph), claim.arrays(found)
+    record = keep_failed_proof(claim.name, graph, claim.config, claim.source, reason, before)
+    kept = "nothing could be kept of it" if record is None else f"{record} has what is needed to see it again"
+    about = claim.name if claim.source is None else f"{claim.name} from {claim.source.user_id}"
+    _log.warning("%s failed its check: %s; %s", about, reason, kept)
+    if not repair:
+        raise NotCertified(f"{claim.name}: {reason}", path=record, fix="compute it again")
+    with trace.span("coordinator", "repair", findings=reason) as learned:
+        again = claim.recompute(check)
+        second = claim.check(again)
+        changed = _differences(before, claim.arrays(again))
+        learned.update(method=claim.method, changed=changed)
+    if not second.holds:
+        add_to_record(record, repaired=False, method=claim.method, reason_again=second.explain(graph))
+        raise _refused(claim, reason, second.explain(graph), record)
+    add_to_record(record, repaired=True, method=claim.method, changed=changed)
+    source = None if claim.source is None else claim.source.user_id
+    done = Repair(claim.name, source, reason, claim.method, changed, record)
+    _log.warning("%s was computed again by %s and passed its check", about, claim.method)
+    return again, done
+
+
+def _refused(claim: Claim[Any], first: str, second: str, record: Any) -> NotCertified:
+    kept = "nothing could be kept of it" if record is None else f"kept as {record.name}"
+    return NotCertified(
+        f"{claim.name}: the result failed its check ({first}), and so did the one computed again by {claim.method} "
+        f"({second}): no number is given; {kept}",
+        path=record,
+        fix="run it again: if it passes, test this machine's memory; if it fails alike, check and engines disagree on "
+        "this graph, which the kept record shows to the developers",
+    )
+
+
+def _differences(before: Arrays, after: Arrays) -> int:
+    """How many values of the result proper were wrong."""
+    name, right = next(iter(after.items()))
+    wrong = before.get(name)
+    return int(right.size if wrong is None or wrong.shape != right.shape else np.count_nonzero(wrong != right))
+
+
+# --------------------------------------------------------------------------------- algorithms of the library
+
+
+def prove_found(
+    description: Description, task: Task, found: Found, trace: Trace, *, repair: bool = True
+) -> tuple[Found, Repair | None]:
+    """What an algorithm found, proven or replaced; the counters stay those of the first run."""
+
+    def recompute(_: Check) -> Found:
+        again = description.recompute(task)
+        return dataclasses.replace(again, counters={**found.counters, **again.counters})
+
+    claim = Claim(
+        description.name, task.graph, lambda one: _check(description, task, one), recompute, description.plain,
+        lambda one: one.arrays, task.config, task.source,
+    )  # fmt: skip
+    return prove_claim(claim, found, trace, repair=repair)
+
+
+def _check(description: Description, task: Task, found: Found) -> Check:
+    """The algorithm's own, for arrays that are arrays over the vertices at all."""
+    for one in description.fields:
+        array = found.arrays.get(one.name)
+        if array is None or array.shape != (task.graph.n,) or array.dtype.kind not in "iuf":
+            return PlainCheck(False, f"{one.name} is no array of numbers over the vertices")
+    return description.check(task, found)
+
+
+# --------------------------------------------------------------------------------------------- searches
+
+
+def prove_or_repair(
+    graph: Graph, found: Traversed, root: int, core_size: int, trace: Trace, config: Config | None = None
+) -> int:
+    """Make a traversal certified in place; return how many levels had to change (0: it was right as it came).
+
+    Of a search that a worker took part in, core values that turn out to be no path's length count as rejected.
+    """
+    task = Task(graph, config or _DEFAULTS, Source(int(graph.user_id_of[root]), root))
+    proven, repair = prove_found(_BFS, task, Found({"level": found.level, "parent": found.parent}), trace)
+    if repair is None:
+        return 0
+    level, parent = proven.arrays["level"], proven.arrays["parent"]
+    if found.npu.rounds_merged:
+        found.npu.values_rejected += count_false_values(found.level, level, core_size)
+    found.level, found.parent, found.repair = level, parent, repair
+    return max(1, repair.changed)  # of wrong parents alone, too
+
+
+def prove_levels(
+    graph: Graph, roots: np.ndarray, found: ManyResult, trace: Trace, config: Config | None = None
+) -> tuple[ManyResult, Repair | None]:
+    """The levels of many searches, proven or replaced search by search; parents go with them."""
+    # Here, not at the top: one search has no use for the engine of many.
+    from cpu_engine.bfs.many.check import check_levels
+
+    def recompute(certificate: LevelsCertificate) -> ManyResult:
+        level = found.level.astype(np.int32)
+        parent = None if found.parent is None else np.array(found.parent)
+        for i in certificate.wrong.tolist():
+            level[i], tree = plain_bfs(graph, int(roots[i]))
+            if parent is not None:
+                parent[i] = tree
+        return dataclasses.replace(found, level=level, parent=parent)
+
+    claim = Claim(
+        _BFS.name, graph, lambda one: check_levels(graph, roots, one.level), recompute, _BFS.plain,
+        lambda one: {"level": one.level, "root": np.asarray(roots)}, config or _DEFAULTS,
+    )  # fmt: skip
+    return prove_claim(claim, found, trace)
+
+
+def count_false_values(before: np.ndarray, right: np.ndarray, core_size: int) -> int:
+    """Core values, of one search or of several, that were given and wrong."""
+    given, core = before[..., :core_size], right[..., :core_size]
+    return int(np.count_nonzero((given >= 0) & (given != core)))

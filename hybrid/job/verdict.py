@@ -1,0 +1,94 @@
+"""Whether the NPU pays: CPU-only against hybrid, measured in the same job, in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.bfs.traversal import Traversal
+from hybrid.cli.terminal import seconds
+from hybrid.job.comparison import Comparison, compare
+from hybrid.job.sources import Source
+from hybrid.offload.traverse import Partner, traverse_alone, traverse_together
+from hybrid.results.trace import Trace
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Sums over the sources of each one's median time, and how sure their quotient is."""
+
+    cpu_only_seconds: float
+    hybrid_seconds: float
+    ratio: float  # above 1: hybrid is faster
+    ratio_low: float  # of its interval (hybrid/job/comparison.py)
+    ratio_high: float
+    pairs: int  # of a run without and a run with the NPU, one after the other
+    pairs_agreeing: int  # in how many of them the same way was faster as in the medians
+    cpu_only_worst_seconds: float  # the slowest repeat over all sources
+    hybrid_worst_seconds: float
+    repeats: int
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure_verdict(
+    engine: Traversal, sources: list[Source], mode: str, partner: Partner, repeats: int, max_rounds: int
+) -> Verdict | None:
+    """Traverse every source both ways; None when the worker was lost on the way."""
+
+    def alone(column: int) -> None:
+        traverse_alone(engine, sources[column].internal, Trace())
+
+    def together(column: int) -> None:
+        traverse_together(engine, sources[column].internal, mode, partner, Trace(), max_rounds)
+
+    times = time_in_turns((alone, together), repeats, len(sources), lambda: partner.usable)
+    return None if times is None else judge(times[0], times[1], mode)
+
+
+def time_in_turns(
+    ways: tuple[Callable[[int], object], Callable[[int], object]],
+    repeats: int,
+    columns: int,
+    usable: Callable[[], bool],
+) -> np.ndarray | None:
+    """Seconds [way, repeat, column] of both ways in turns, and neither always first; None once it is not usable."""
+    times = np.zeros((2, repeats, columns))
+    for column in range(columns):
+        for row in range(repeats):
+            for way in (0, 1) if row % 2 == 0 else (1, 0):
+                began = time.perf_counter()
+                ways[way](column)
+                times[way, row, column] = time.perf_counter() - began
+                if not usable():
+                    return None
+    return times
+
+
+def judge(alone: np.ndarray, together: np.ndarray, mode: str) -> Verdict:
+    """Put times [repeat, source] into one honest sentence: no opinion where the times do not bear one."""
+    found = compare(alone, together)
+    text = (
+        f"CPU-only {seconds(found.first_s)}, hybrid ({mode}) {seconds(found.second_s)}: {_opinion(found)} "
+        f"({found.describe()})"
+    )
+    return Verdict(
+        found.first_s, found.second_s, found.gain, found.low, found.high, found.pairs, found.agreeing,
+        float(alone.sum(axis=1).max()), float(together.sum(axis=1).max()), found.repeats, text,
+    )  # fmt: skip
+
+
+def _opinion(found: Comparison) -> str:
+    if found.faster:
+        return "the NPU pays here"
+    if found.slower:
+        return "the NPU does not pay here"
+    if found.even:
+        return "the NPU makes no difference here"
+    return "not clear, measured only once" if found.repeats == 1 else "no clear difference"

@@ -1,0 +1,1 @@
+"""Starting ranks, watching them, ending them, and what they print."""

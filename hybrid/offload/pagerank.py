@@ -1,0 +1,71 @@
+"""PageRank by two: in every iteration the partner adds up the core's own arcs while the CPU follows all others.
+
+Whatever the partner says only enters a sum, so a wrong sum is not seen here: check_pagerank sees it afterwards, and the
+job then computes again without the partner.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from cpu_engine.pagerank.engine import PageRankEngine, PageRankResult, limits_of
+from hybrid.offload.rounds import CoreRounds
+from hybrid.results.trace import Trace
+
+PROGRAM = "plus-times"
+
+
+class SweepEngine(Protocol):
+    """PageRankEngine, or ManyRanksEngine with a column per source."""
+
+    core_size: int
+
+    def core_contributions(self) -> np.ndarray: ...
+
+    def sweep_outside(self) -> None: ...
+
+    def add_core_sums(self, sums: np.ndarray) -> None: ...
+
+    def sum_core(self) -> None: ...
+
+    def finish_iteration(self) -> Any: ...
+
+
+def pagerank_together(
+    engine: PageRankEngine,
+    rounds: CoreRounds,
+    trace: Trace,
+    *,
+    tolerance: float | None = None,
+    iterations: int | None = None,
+) -> PageRankResult:
+    """Iterate as ``pagerank`` does, one round per iteration; where no answer comes, the CPU does the core as well.
+
+    ``None`` stands for the definition's default. All iterations read the last one's ranks, also for "gap".
+    """
+    tolerance, most = limits_of(engine.definition, tolerance, iterations)
+    engine.begin()
+    done, change = 0, float("inf")
+    while done < most and (tolerance is None or change >= tolerance):
+        change = iterate_together(engine, rounds, trace)
+        done += 1
+    converged = tolerance is None or change < tolerance
+    return PageRankResult(engine.rank(), engine.isolated_rank, done, change, converged)
+
+
+def iterate_together(engine: SweepEngine, rounds: CoreRounds, trace: Trace) -> Any:
+    """One iteration; how far the ranks moved. A batch goes out as [B, k], a row per source."""
+    contributions = engine.core_contributions()
+    sent = contributions.size > 0 and rounds.send(np.ascontiguousarray(contributions.T))
+    with trace.span("cpu", "sweep"):
+        engine.sweep_outside()
+    sums = rounds.receive() if sent else None
+    if sums is not None:
+        engine.add_core_sums(sums.T)
+        rounds.adopted(int(sums.size))
+    elif engine.core_size:
+        with trace.span("cpu", "take_back", why=rounds.partner.failure or "the CPU was first"):
+            engine.sum_core()
+    return engine.finish_iteration()

@@ -1,0 +1,1 @@
+"""Which core, which mode, and whether a device pays: statistics, models, calibration."""

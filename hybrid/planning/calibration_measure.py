@@ -1,0 +1,289 @@
+"""Measures this machine: the worker's device, rounds through the exchange directory, the CPU engines' edge rates.
+
+Everything is the real thing - a worker process with MindSpore, files, our engines on a generated graph. What counts is
+the best of the repeats (over several roots, the median of each one's best): others at work only ever make a figure
+worse. Invariant: nothing stays behind but built graphs in the cache; a worker that fails is an error, never a number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from cpu_engine.bfs.level_synchronous import LevelBfs
+from cpu_engine.bfs.many.engine import ManyBfs
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.graph import Graph
+from exchange.isolated import isolated_command
+from hybrid import __version__
+from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
+from hybrid.errors import EnvironmentProblem
+from hybrid.job.opening import open_graph
+from hybrid.job.warm_up import make_engine, warm_up
+from hybrid.offload.traverse import Answer, traverse_alone
+from hybrid.planning.calibration import VERSION, Calibration, CpuRates, DeviceRates, RoundTime, SearchTime
+from hybrid.planning.device_model import Sample
+from hybrid.planning.device_profiles import parse_device
+from hybrid.planning.plan import count_core_edges
+from hybrid.results.trace import Trace
+from hybrid.worker.solver import NpuPartner
+
+SCALES = (16, 18)  # one that fits into a cache and one that does not
+CORES = (256, 1024, 4096)
+FORMATS = ("text", "binary")
+BATCH = 64  # roots at once
+LEVELS = 512  # of the path that tells what an empty level costs
+_ROOTS, _REPEATS, _ROUNDS = 5, 12, 15
+_THICK_EDGES = 4096  # steps with fewer edges tell the cost of a level, not of an edge
+_DEVICE_TIMEOUT_S = 120
+_FIX = "run `python run.py doctor`, which starts a worker and tells what is missing"
+
+Tell = Callable[[str], None]
+
+
+def measure(config: Config, tell: Tell = lambda text: None) -> Calibration:
+    """All of it; ``tell`` hears what is going on."""
+    began = time.perf_counter()
+    cpus = len(os.sched_getaffinity(0))
+    busy = os.getloadavg()[0] / cpus
+    if parse_device(config.npu.device) is not None:
+        config = _with_npu(config, device="auto")
+    tell("the worker's device")
+    device = measure_device(config)
+    tell("building the graphs")
+    graphs = {scale: _generated(config, kind="kronecker", scale=scale) for scale in SCALES}
+    tell("rounds through the exchange directory")
+    rounds = measure_rounds(config, graphs[max(SCALES)])
+    tell("the CPU engines")
+    cpu = measure_cpu(graphs, _generated(config, kind="grid", rows=1, cols=LEVELS))
+    return Calibration(
+        version=VERSION,
+        tandem=__version__,
+        host=socket.gethostname(),
+        cpus=cpus,
+        busy=busy,
+        when=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        seconds=time.perf_counter() - began,
+        device=device,
+        rounds=rounds,
+        cpu=cpu,
+    )
+
+
+def measure_device(config: Config) -> DeviceRates:
+    """Launches and products, by a worker process that serves nothing else."""
+    command = [*isolated_command("npu_engine"), "--calibrate", "--device", config.npu.device]
+    command += ["--device-id", str(config.npu.device_id), "--threads", str(config.npu.threads)]
+    command += ["--parent", str(os.getpid())]
+    with tempfile.TemporaryDirectory(prefix="tandem-calibrate-") as scratch:  # a killed worker leaves its own in it
+        environment = {**os.environ, "TMPDIR": scratch}
+        try:
+            done = subprocess.run(  # noqa: S603 - our own module
+                command, capture_output=True, text=True, timeout=_DEVICE_TIMEOUT_S, env=environment, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise EnvironmentProblem(f"the worker did not measure within {_DEVICE_TIMEOUT_S} s", fix=_FIX) from None
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        told = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise EnvironmentProblem(f"the worker could not measure: {told.partition('error: ')[2] or told}", fix=_FIX)
+    return device_rates(json.loads(lines[-1]), config.npu.threads)
+
+
+def device_rates(found: dict, threads: int) -> DeviceRates:
+    """What the worker printed."""
+    return DeviceRates(
+        device=found["device"],
+        why=found["why"],
+        mindspore=found["mindspore"],
+        dtype=found["dtype"],
+        cell_bytes=found["cell_bytes"],
+        memory_bytes=found["memory_bytes"],
+        threads=threads,
+        launch_s=found["launch"]["seconds"],
+        products=tuple(Sample(one["k"], one["batch"], one["seconds"]) for one in found["products"]),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- rounds
+
+
+def measure_rounds(config: Config, graph: Graph) -> tuple[RoundTime, ...]:
+    """Rounds on cores of several sizes, in text and in binary, each with a worker of its own."""
+    level = traverse_alone(make_engine("level", CoreSplit(graph)), _roots(graph, 1)[0]).level
+    rows: list[RoundTime] = []
+    for format in FORMATS:
+        own = dataclasses.replace(config.exchange, dir=None, keep=False, format=format)
+        trial = dataclasses.replace(_with_npu(config, worker="launch", mode="share"), exchange=own)
+        with tempfile.TemporaryDirectory(prefix="tandem-calibrate-") as scratch:
+            partner = NpuPartner(trial, Path(scratch) / "worker.log", Trace())
+            try:
+                partner.start()
+                _warm_up(partner, graph)
+                rows += [_time_rounds(partner, graph, format, first_values(level, k)) for k in CORES if k <= graph.n]
+            finally:
+                partner.close()
+    return tuple(rows)
+
+
+def _warm_up(partner: NpuPartner, graph: Graph) -> None:
+    """Wait for the worker and let it serve one small round."""
+    k = min(16, graph.n)
+    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+    _round(partner, np.zeros(k, np.int32))
+
+
+def first_values(level: np.ndarray, k: int) -> np.ndarray:
+    """What a search knows of the core when it first knows anything: the vertices nearest to its root."""
+    core = level[:k]
+    if not (core >= 0).any():
+        core = np.where(np.arange(k) == 0, 0, -1)
+    nearest = core[core >= 0].min()
+    return np.where(core == nearest, core, -1).astype(np.int32)
+
+
+def _time_rounds(partner: NpuPartner, graph: Graph, format: str, values: np.ndarray) -> RoundTime:
+    k = values.size
+    t0 = time.perf_counter()
+    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+    published = time.perf_counter() - t0
+    first_s, _ = _round(partner, values)
+    best, answer = min((_round(partner, values) for _ in range(_ROUNDS)), key=lambda one: one[0])
+    return RoundTime(
+        format=format,
+        k=k,
+        edges=count_core_edges(CoreSplit(graph, k)),
+        sent=int(np.count_nonzero(values >= 0)),
+        publish_s=published,
+        first_s=first_s,
+        seconds=best,
+        compute_s=float(answer.facts["compute_s"]),
+        iterations=int(answer.facts["iterations"]),
+    )
+
+
+def _round(partner: NpuPartner, values: np.ndarray) -> tuple[float, Answer]:
+    t0 = time.perf_counter()
+    partner.submit(values)
+    while (answer := partner.poll()) is None:
+        if not partner.usable:
+            raise EnvironmentProblem(f"the worker could not be measured: {partner.failure}", fix=_FIX)
+        partner.wait()
+    return time.perf_counter() - t0, answer
+
+
+# ---------------------------------------------------------------------------------------------------- the CPU
+
+
+def measure_cpu(graphs: dict[int, Graph], path: Graph) -> CpuRates:
+    """Searches by our engines alone, and the rates of their steps."""
+    for engine in ("async", "level"):
+        warm_up(engine)
+    searches: list[SearchTime] = []
+    for scale, graph in graphs.items():
+        name = f"kronecker-s{scale}"
+        searches += [_time_search(graph, name, engine) for engine in ("async", "level")]
+        searches.append(_time_many(graph, name))
+    largest = graphs[max(graphs)]
+    return CpuRates(
+        threads=numba.get_num_threads(),
+        push_edges_per_s=_edge_rate(largest, "push"),
+        pull_edges_per_s=_edge_rate(largest, "pull"),
+        level_s=_level_seconds(path),
+        searches=tuple(searches),
+    )
+
+
+def _time_search(graph: Graph, name: str, engine_name: str) -> SearchTime:
+    engine = make_engine(engine_name, CoreSplit(graph))
+    times, steps, edges = [], [], []
+    for root in _roots(graph, _ROOTS):
+        best = math.inf
+        for _ in range(_REPEATS):
+            t0 = time.perf_counter()
+            found = traverse_alone(engine, root)
+            best = min(best, time.perf_counter() - t0)
+        times.append(best)
+        steps.append(found.steps)
+        edges.append(found.edges_looked_at)
+    return SearchTime(
+        name, graph.n, graph.m, engine_name, "auto", 1, statistics.median(times),
+        round(statistics.median(steps)), round(statistics.median(edges)),
+    )  # fmt: skip
+
+
+def _time_many(graph: Graph, name: str) -> SearchTime:
+    engine, roots = ManyBfs(graph), np.array(_roots(graph, BATCH), np.int64)
+    best = math.inf
+    for _ in range(_REPEATS):
+        t0 = time.perf_counter()
+        found = engine.run(roots)
+        best = min(best, time.perf_counter() - t0)
+    return SearchTime(
+        name, graph.n, graph.m, "many", "auto", roots.size, best,
+        found.levels_run, found.edges_looked_at,
+    )  # fmt: skip
+
+
+def _edge_rate(graph: Graph, strategy: str) -> float:
+    """Edges looked at per second in steps that have many."""
+    engine = LevelBfs(CoreSplit(graph), strategy)
+    rates = []
+    for root in _roots(graph, _ROOTS):
+        best = 0.0
+        for _ in range(_REPEATS):
+            edges, spent = 0, 0.0
+            engine.start(root, withhold_core=False)
+            while engine.can_step():
+                t0 = time.perf_counter()
+                step = engine.step()
+                if step.edges >= _THICK_EDGES:
+                    spent += time.perf_counter() - t0
+                    edges += step.edges
+                engine.settle()
+            if edges:
+                best = max(best, edges / spent)
+        rates.append(best)
+    return statistics.median(rates)
+
+
+def _level_seconds(path: Graph) -> float:
+    """What a level costs that holds one vertex: steps down a path, one level each."""
+    engine = LevelBfs(CoreSplit(path), "push")
+    best = math.inf
+    for _ in range(_REPEATS):
+        t0 = time.perf_counter()
+        found = traverse_alone(engine, path.n - 1)
+        best = min(best, (time.perf_counter() - t0) / max(1, found.steps))
+    return best
+
+
+def _roots(graph: Graph, count: int) -> list[int]:
+    drawn: list[int] = np.random.default_rng(1).permutation(graph.n)[:count].tolist()
+    return drawn
+
+
+def _generated(config: Config, **generator: object) -> Graph:
+    place = GraphConfig(
+        cache=config.graph.cache,
+        cache_dir=config.graph.cache_dir,
+        generator=GeneratorConfig(**generator),  # type: ignore[arg-type]
+    )
+    return open_graph(place, Trace()).graph
+
+
+def _with_npu(config: Config, **changes: object) -> Config:
+    return dataclasses.replace(config, npu=dataclasses.replace(config.npu, **changes))  # type: ignore[arg-type]

@@ -1,0 +1,105 @@
+"""How long a BFS would take on many ranks: a model. The volumes are counted, the times are computed, none is measured.
+
+The level-synchronous engine, round by round: everybody computes, exchanges (fold, then spread) and agrees, and the
+slowest decides. An exchange costs a rank one latency, a fixed time per message, and its bytes at its bandwidth:
+
+    exchange    latency + message * max(messages out, in) + max(bytes out, in) / bandwidth
+    agreement   2 ceil(log2 P) latency
+    computing   seconds alone * share of the largest part + rounds * round
+
+What it leaves out: contention in the network, ranks that are late for other reasons, caches that hold a smaller part
+better, and that a part with fewer arcs changes direction at other moments. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, log2
+
+import numpy as np
+
+from cpu_engine.graph.partition.prediction import Prediction
+from hybrid.planning.cluster_volume import PhaseVolume, SearchVolume
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a rank gets of it; where ranks share a machine's card, its bandwidth by their number."""
+
+    latency_s: float = 2e-6  # InfiniBand or a like; TCP: about 30e-6
+    bandwidth_bytes_per_s: float = 12.5e9  # 100 Gbit/s
+    message_s: float = 9e-6  # ours, to send and receive one: MPI from Python 5 us, packing and unpacking 4 us
+    round_s: float = 20e-6  # ours, in every round, however little there is to do
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """One search; seconds of the slowest rank in each step, added up."""
+
+    ranks: int
+    policy: str
+    rounds: int
+    bytes: int
+    messages: int  # that are not empty
+    compute_s: float
+    exchange_s: float
+    agree_s: float
+    parents_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.compute_s + self.exchange_s + self.agree_s + self.parents_s
+
+
+def model_search(prediction: Prediction, volume: SearchVolume, alone_s: float, network: Network) -> Modelled:
+    """What a search of ``alone_s`` seconds on one rank takes on the predicted parts."""
+    parts = prediction.parts
+    largest = float(prediction.arcs.max()) / prediction.m if prediction.m else 1.0
+    phases = (*volume.updating, *volume.asking)
+    return Modelled(
+        ranks=parts,
+        policy=prediction.policy,
+        rounds=volume.rounds,
+        bytes=sum(phase.bytes for phase in phases),
+        messages=sum(phase.messages for phase in phases),
+        compute_s=alone_s * largest + (volume.rounds * network.round_s if parts > 1 else 0.0),
+        exchange_s=sum(exchange_seconds(phase, network) for phase in volume.updating),
+        agree_s=volume.rounds * agree_seconds(parts, network),
+        parents_s=sum(exchange_seconds(phase, network) for phase in volume.asking),
+    )
+
+
+def exchange_seconds(phase: PhaseVolume, network: Network) -> float:
+    """All rounds of one kind of exchange."""
+    messages = np.maximum(phase.partners_out, phase.partners_in)
+    if not messages.any():
+        return 0.0
+    moved = np.maximum(phase.bytes_out, phase.bytes_in) / network.bandwidth_bytes_per_s
+    slowest = (messages * network.message_s + moved).max(axis=1)
+    return float((network.latency_s + slowest).sum())
+
+
+def agree_seconds(parts: int, network: Network) -> float:
+    """One sum over all ranks, there and back along a tree."""
+    return 2 * ceil(log2(parts)) * network.latency_s if parts > 1 else 0.0
+
+
+def mean_of(modelled: Iterable[Modelled]) -> Modelled:
+    """Of searches from several vertices on the same parts."""
+    all_of_them = list(modelled)
+
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(one, name) for one in all_of_them]))
+
+    return Modelled(
+        ranks=all_of_them[0].ranks,
+        policy=all_of_them[0].policy,
+        rounds=round(mean("rounds")),
+        bytes=round(mean("bytes")),
+        messages=round(mean("messages")),
+        compute_s=mean("compute_s"),
+        exchange_s=mean("exchange_s"),
+        agree_s=mean("agree_s"),
+        parents_s=mean("parents_s"),
+    )

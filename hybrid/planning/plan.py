@@ -1,0 +1,275 @@
+"""The split: which vertices are the dense core, and in which mode the worker takes part. Reads, decides, explains.
+
+Internal ids fall with degree, so every rule comes down to one number: the core is [0, k). ``npu.mode: auto`` is the
+planner's decision (planner.py), made from measured figures; where there are none, it is made without the graph.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
+from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.graph.graph import Graph
+from hybrid.cli.terminal import plural
+from hybrid.config.schema import Config, CoreConfig
+from hybrid.planning.core_statistics import FEWEST_RUNS, CoreStatistics, core_statistics, several
+from hybrid.planning.planner import Prediction, best_of, candidate_sizes, predict, rule_out
+from hybrid.planning.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
+from hybrid.worker.guard import MOST_AT_ONCE, REGRET_S, Patience, measuring_runs, patience_for
+
+AUTOMATIC = "automatic"
+CELL_BYTES = 4  # one float32 of the core's matrix
+FEWEST_AT_ONCE = 4  # searches: fewer are faster one by one (measured on Kronecker 14 and 18 and a uniform graph)
+WORKER_START_S = 3.0  # MindSpore takes so long to load (1.4 to 3.5 s measured): a shorter job is over before
+BLIND = Patience(own_s=REGRET_S)  # mode auto without figures: it races, and its rounds may cost this much in all
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decision and its reasons."""
+
+    split: CoreSplit
+    core_edges: int
+    threshold: int  # smallest degree inside the core
+    rule: str
+    mode: str
+    mode_reason: str
+    predicted: dict[str, Any] | None = None  # None: nothing is known to predict from
+    patience: Patience = BLIND  # of mode auto, with the worker
+    batch: int = 1  # sources traversed at once
+    index: bool = False  # mode auto: only the core's index pays, rounds do not
+
+    @property
+    def core_size(self) -> int:
+        return self.split.core_size
+
+    @property
+    def density(self) -> float:
+        pairs = self.core_size * (self.core_size - 1)
+        return self.core_edges / pairs if pairs else 0.0
+
+
+def make_plan(graph: Graph, config: Config, ruled: Plan | None = None) -> Plan:
+    """Choose core, mode and batch for this graph; ``ruled`` is what ``plan_by_rule`` said, if it was asked before."""
+    plan = _plan_core(graph, config, ruled)
+    if config.ranks != 1 or plan.batch > 1:  # ranks traverse one by one; a batch was chosen with the core
+        return plan
+    return replace(plan, batch=choose_batch(config, search_count(config, graph.n)))
+
+
+def plan_library(graph: Graph, config: Config, algorithm: str) -> Plan:
+    """Core and mode for an algorithm of the library; mode auto is predicted for sweeps over all edges only."""
+    if config.npu.mode != "auto":
+        return _plan_by_rule(graph, config, config.npu.mode, "as configured")
+    if algorithm != "pagerank":
+        return _plan_off(graph, f"auto: nothing is predicted for {algorithm}; npu.mode: share or race tries it")
+    here = surroundings(config)
+    if here.device is None or here.rates is None:
+        return _plan_off(graph, f"auto: {NOT_CALIBRATED}")
+    chosen, rule = choose_core_size(graph.degree(), config.core)
+    statistics = core_statistics(graph, chosen)
+    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
+    table = predict(statistics, here.device, here.rates, here.around, sizes, algorithm)
+    if table.mode == "off":
+        return _plan_off(graph, f"auto: {table.reason}", table.as_dict())
+    split = CoreSplit(graph, table.k)
+    threshold, inside = int(statistics.degree[table.k - 1]), int(statistics.inside[table.k])
+    return Plan(split, inside, threshold, rule, table.mode, f"auto: {table.reason}", table.as_dict())
+
+
+def choose_batch(config: Config, searches: int) -> int:
+    """How many sources are traversed at once; auto: what the CPU likes best, which is a pass, or one by one if few."""
+    if config.npu.batch == "auto":
+        return 1 if searches < FEWEST_AT_ONCE else min(ROOTS_PER_PASS, searches)
+    return max(1, min(int(config.npu.batch), searches))
+
+
+def choosable_batches(config: Config, searches: int) -> list[int]:
+    """The batches that the planner may choose from, the CPU's own choice first: whole passes that one round carries."""
+    batch = choose_batch(config, searches)
+    batches = [batch]
+    if config.npu.batch == "auto" and batch == ROOTS_PER_PASS:
+        while 2 * batches[-1] <= min(searches, MOST_AT_ONCE):
+            batches.append(2 * batches[-1])
+    return batches
+
+
+def plan_by_rule(graph: Graph, config: Config) -> Plan:
+    """Core and mode of a job whose mode is share or race: at once, so that a worker can be started, or need not be."""
+    return _plan_by_rule(graph, config, config.npu.mode, "as configured")
+
+
+def _plan_core(graph: Graph, config: Config, ruled: Plan | None) -> Plan:
+    if config.npu.mode == "auto":
+        here = surroundings(config)
+        if here.device is not None:
+            return _plan_by_prediction(graph, config, here)
+    mode, mode_reason = choose_mode(config.npu.mode, NOT_CALIBRATED)
+    if mode == "off":
+        return _plan_off(graph, mode_reason)
+    plan = ruled or _plan_by_rule(graph, config, mode, mode_reason)
+    if plan.mode == "off" or not config.compare.enabled or config.ranks > 1:
+        return plan
+    return replace(plan, predicted=_predict_configured(graph, config, plan))
+
+
+def _plan_off(graph: Graph, reason: str, predicted: dict[str, Any] | None = None) -> Plan:
+    return Plan(CoreSplit(graph), 0, 0, "none (CPU only)", "off", reason, predicted)
+
+
+def _plan_by_rule(graph: Graph, config: Config, mode: str, mode_reason: str) -> Plan:
+    """The core by the configured rule."""
+    degree = graph.degree()
+    size, rule = choose_core_size(degree, config.core)
+    split = CoreSplit(graph, size)
+    if rule == AUTOMATIC:
+        while size > 1 and count_core_edges(split) < config.core.min_density * size * (size - 1):
+            size //= 2
+            split = CoreSplit(graph, size)
+        rule += f": within {config.core.max_bytes:,} bytes, density at least {config.core.min_density:g}"
+    edges = count_core_edges(split)
+    if not edges:
+        return _plan_off(graph, "the core is empty" if not size else f"the core of {size:,} has no edges")
+    return Plan(split, edges, int(degree[size - 1]), rule, mode, mode_reason)
+
+
+def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, Any] | None:
+    """What the configured mode and core should take, to be compared with what they will."""
+    here = surroundings(config)
+    if here.device is None:
+        return None
+    k, batch = plan.core_size, choose_batch(config, search_count(config, graph.n))
+    statistics = core_statistics(graph, k, typical_search(graph, config, k, batch))
+    table = predict(statistics, here.device, here.rates, here.around, [k])
+    return _tell(table.with_choice(plan.mode, table.candidates[0], plan.mode_reason), config, statistics)
+
+
+def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Plan:
+    """Mode auto where device and CPU are known: off unless the gain is above the planner's margin."""
+    assert here.device is not None
+    # Only a threshold needs the degrees; for all others their number will do, and this has to be quick.
+    degree = graph.degree() if config.core.threshold is not None else np.empty(graph.n, np.int8)
+    chosen, rule = choose_core_size(degree, config.core)
+    statistics = core_statistics(graph, chosen)
+    everything = search_count(config, statistics.n)
+    batches = choosable_batches(config, everything)
+    batch = batches[0]
+    fixed = chosen if rule != AUTOMATIC else 0
+    sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
+    ruled_out = ""
+    uses = everything if config.npu.index != "off" else 0
+    if here.rates is not None and batch == 1:  # what a batch looks at is only known once one was searched
+        ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes, uses)
+    told = {"device": here.device.name, "kind": here.device.kind, "mode": "off"}
+    if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
+        reason = ruled_out or "the core is empty"
+        return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
+    searches = -(-everything // batch)  # a batch is one
+    runs = measuring_runs(searches)
+    if runs < FEWEST_RUNS:
+        what = "searches" if batch == 1 else f"batches of {batch}"
+        reason = f"a device may pay, but to measure one first would cost too much of {searches} {what}"
+        return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
+    statistics = replace(statistics, search=typical_search(graph, config, chosen, batch, runs))
+    tables = predict_batches(statistics, here, batches, fixed, uses)
+    awaits_start = config.npu.worker == "launch" and not here.simulated
+    found = best_of([_bearable(one, everything, awaits_start) for one in tables])
+    predicted = _tell(found, config, statistics)
+    if found.mode == "off":
+        return _plan_off(graph, f"auto: {found.reason}", predicted)
+    patience = _patience(found, everything) or BLIND  # an index answers at once: nobody needs any
+    split = CoreSplit(graph, found.k)
+    if rule == AUTOMATIC:
+        rule = f"automatic: the planner's choice of {len(sizes)} sizes"
+    threshold, edges = int(statistics.degree[found.k - 1]), count_core_edges(split)
+    reason = f"auto: {found.reason}"
+    return Plan(split, edges, threshold, rule, found.mode, reason, predicted, patience, found.batch, found.index)
+
+
+def _bearable(found: Prediction, searches: int, awaits_start: bool) -> Prediction:
+    """The choice, or none where the job is over too soon, or an answer that does not come would cost it too much."""
+    if found.mode == "off":
+        return found
+    whole_s = searches / found.batch * found.cpu_only_s
+    if awaits_start and whole_s < WORKER_START_S:
+        return found.without(
+            f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
+        )
+    if not found.index and _patience(found, searches) is None:
+        return found.without("one answer that does not come would cost more than may be lost")
+    return found
+
+
+def _patience(found: Prediction, searches: int) -> Patience | None:
+    return patience_for(found.round_s or 0.0, found.cpu_only_s, -(-searches // found.batch))
+
+
+def predict_batches(
+    statistics: CoreStatistics, here: Surroundings, batches: list[int], fixed: int, index_uses: int
+) -> list[Prediction]:
+    """A table for each batch, from the first one's measured search: the CPU takes a multiple of it for the others."""
+    assert here.device is not None
+    assert statistics.search is not None
+    tables = []
+    for batch in batches:
+        known = replace(statistics, search=several(statistics.search, batch // batches[0]))
+        sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
+        uses = -(-index_uses // batch)
+        tables.append(predict(known, here.device, here.rates, here.around, sizes, index_uses=uses))
+    return tables
+
+
+def _tell(found: Prediction, config: Config, statistics: CoreStatistics) -> dict[str, Any]:
+    """A prediction for the record: of one search - of a batch, its part - and how many the job makes."""
+    told = found.as_dict()
+    for name in ("cpu_only_s", "hybrid_s"):
+        told[name] = None if told[name] is None else told[name] / found.batch
+    return {**told, "searches": search_count(config, statistics.n)}
+
+
+def largest_core(core: CoreConfig) -> int:
+    """The largest core that the memory bound allows."""
+    return math.isqrt(core.max_bytes // CELL_BYTES)
+
+
+def choose_core_size(degree: np.ndarray, core: CoreConfig) -> tuple[int, str]:
+    """The number of core vertices by the configured rule, and the rule in words."""
+    n = degree.size
+    bound = min(n, largest_core(core))
+    if core.threshold is not None:
+        wanted, rule = int(np.count_nonzero(degree >= core.threshold)), f"degree at least {core.threshold}"
+    elif core.quantile is not None:
+        wanted, rule = n - math.ceil(core.quantile * n), f"degree quantile {core.quantile:g}"
+    elif core.size is not None:
+        wanted, rule = core.size, f"the {plural(core.size, 'vertex')} of highest degree"
+    else:
+        return bound, AUTOMATIC
+    if wanted > bound:
+        rule += f", cut to {bound} by core.max_bytes or the graph"
+    return min(wanted, bound), rule
+
+
+def count_core_edges(split: CoreSplit) -> int:
+    """Edges with both ends in the core."""
+    k = split.core_size
+    return int(np.sum(split.outside_core.out_begin[:k] - split.all_edges.out_begin[:k]))
+
+
+def ascend_devices() -> list[str]:
+    """The Ascend devices that the driver shows."""
+    return sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
+
+
+def choose_mode(mode: str, why_blind: str = "on several ranks nothing is predicted") -> tuple[str, str]:
+    """Resolve ``auto`` without figures: it only races, and only where a device is idle anyway."""
+    if mode != "auto":
+        return mode, "as configured"
+    if ascend_devices():
+        return "race", f"auto: an Ascend device is present, and racing never waits for it ({why_blind})"
+    return "off", f"auto: no Ascend device is present, and {why_blind}"

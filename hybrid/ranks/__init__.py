@@ -1,0 +1,1 @@
+"""A job on many ranks: rendezvous, parts, collectives, workers, trace."""

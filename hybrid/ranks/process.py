@@ -1,0 +1,132 @@
+"""One rank as a process: finds the others, runs its side of the job, and takes everybody down with it if it must end.
+
+Invariant: a rank that cannot go on says so in one line (its number, its machine, the reason, the fix) and ends all
+ranks at once; nobody waits for one that is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NoReturn
+
+from cpu_engine.errors import InputError
+from exchange.escape import PrintableFormatter
+from hybrid.checkout import MPI, install_packages
+from hybrid.config.schema import Config
+from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem
+from hybrid.failures import explain_failure
+from hybrid.job.search_job import set_threads
+from hybrid.launch.announce import Announcer
+from hybrid.launch.beat import beating
+from hybrid.launch.environment import World, require_one_world
+from hybrid.launch.mark import launcher_here
+from hybrid.ranks.algorithm_job import job_on_rank
+from hybrid.ranks.collectives import barrier
+from hybrid.ranks.rendezvous import Agreed, meet, wanted_threads
+from hybrid.results.record import Finished, result_folder
+
+if TYPE_CHECKING:
+    from cpu_engine.comm.mpi import MpiTransport
+
+_HEARD_S = 0.2  # mpirun may drop what a rank has said a moment before it aborts
+
+
+def run_on_ranks(config: Config, world: World) -> Finished | None:
+    """This rank's part of the job; the result at rank 0, unless our launcher gives it its name and tells of it.
+
+    ``config.ranks`` is the world's size.
+    """
+    announcer = Announcer(world.ours)
+    transport = join_world(world, announcer)
+    if transport is None:
+        return None
+    try:
+        launcher_pid = launcher_here(os.environ) if world.ours else None
+        elsewhere = world.ours and launcher_pid is None
+        with beating(transport.rank, config.cluster.silence_timeout_s) if elsewhere else nullcontext():
+            return _run(config, transport, announcer, launcher_pid)
+    except Agreed as agreed:
+        if transport.rank == 0:
+            tell_failure(transport, announcer, agreed.error)
+            time.sleep(_HEARD_S)
+        transport.run(barrier())  # nobody ends before it is said
+        sys.exit(explain_failure(agreed.error)[1])
+    except KeyboardInterrupt as error:
+        _leave(transport, world, error)
+    except BaseException as error:
+        tell_failure(transport, announcer, error)
+        end_all(transport, explain_failure(error)[1])
+
+
+def join_world(world: World, announcer: Announcer) -> MpiTransport | None:
+    """MPI's view of the world, which must be the launcher's; None where rank 0 tells that it is not."""
+    try:
+        from cpu_engine.comm.mpi import MpiTransport
+        from cpu_engine.comm.probe import library_name
+    except ImportError as error:
+        raise EnvironmentProblem(f"MPI cannot be used: {error}", fix=install_packages(*MPI)) from error
+    transport = MpiTransport()
+    try:
+        require_one_world(world, transport.size, library_name())
+    except EnvironmentProblem:
+        if world.rank != 0:
+            return None
+        announcer.failed(0, transport.host)
+        raise
+    return transport
+
+
+def _run(config: Config, transport: MpiTransport, announcer: Announcer, launcher_pid: int | None) -> Finished | None:
+    """``launcher_pid``: a launcher on this machine, which puts the result under its name once all ranks have ended."""
+    met = transport.run(meet(transport.rank, transport.size, transport.host))
+    seat = met.seat
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(PrintableFormatter(f"%(levelname)s: rank {seat.rank} on {seat.host}: %(message)s"))
+    set_threads(wanted_threads(config, met))
+    if seat.rank != 0:
+        transport.run(job_on_rank(seat, config, None, announcer).drive())
+        return None
+    announcer.met(list(seat.hosts), met.pids)
+    with result_folder(config, launcher_pid) as folder:
+        announcer.made(folder.path, *([folder.final] if folder.reserved else []))
+        summary = transport.run(job_on_rank(seat, config, folder, announcer).drive())
+        if launcher_pid is None:
+            transport.finalize()  # every rank has come as far: what could still fail, has not
+    assert summary is not None
+    if launcher_pid is not None:
+        announcer.finished(folder.path, folder.final)
+        return None
+    announcer.finished()
+    return Finished(folder.final, summary)
+
+
+def tell_failure(transport: MpiTransport, announcer: Announcer, error: BaseException) -> None:
+    told, code = explain_failure(error)
+    trace = "".join(traceback.format_exception(error)) if code == EXIT_INTERNAL else ""
+    # What is wrong with the configuration or the graph is wrong wherever it is noticed.
+    everywhere = transport.rank == 0 and isinstance(error, InputError)
+    who = "" if everywhere else f"rank {transport.rank} on {transport.host}: "
+    announcer.failed(transport.rank, transport.host, f"{trace}tandem: error: {who}{told}\n")
+
+
+def end_all(transport: MpiTransport, code: int) -> NoReturn:
+    sys.stdout.flush()
+    time.sleep(_HEARD_S)
+    transport.abort(code)
+    os._exit(code)
+
+
+def _leave(transport: MpiTransport, world: World, error: KeyboardInterrupt) -> NoReturn:
+    """Told to stop: by our launcher, which ends the others as well and speaks for all, or by somebody else."""
+    told, code = explain_failure(error)
+    if world.ours:
+        os._exit(code)
+    if transport.rank == 0:
+        sys.stderr.write(f"\ntandem: {told}\n")
+        sys.stderr.flush()
+    end_all(transport, code)

@@ -1,0 +1,1 @@
+"""What a job leaves: record, result folder, forms, trace."""

@@ -1,0 +1,180 @@
+"""Jobs: what was asked, in which state it is, and the book of all of them, kept in the journal.
+
+    queued -> running -> done | failed | cancelled        a shutdown takes running back to queued
+
+Invariant: a job that was accepted is in the journal in one of these states; a done job's arrays were checked.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid.service.events import EventBus
+from hybrid.service.http.problems import Problem
+from hybrid.service.queue.compute import Compute
+from hybrid.service.queue.journal import Journal
+
+_log = logging.getLogger(__name__)
+QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+OVER = (DONE, FAILED, CANCELLED)
+SHUTDOWN = "shutdown"
+MOST_DEATHS = 2  # of the process, in a row, with the same job running
+
+
+@dataclass(eq=False)
+class Job:
+    """One job; a piece of work for the computing thread."""
+
+    graph: str
+    algorithm: str
+    options: dict[str, Any]
+    source: Any  # a vertex, a list of them, random:N; None where the algorithm has none
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    deadline_s: float | None = None
+    state: str = QUEUED
+    phase: str = "waiting"
+    done: int = 0
+    total: int = 0
+    created: float = field(default_factory=time.time)
+    started: float | None = None
+    finished: float | None = None
+    summary: dict[str, Any] | None = None
+    problem: dict[str, Any] | None = None
+    stop_reason: str = ""
+    losses: int = 0  # crews that ended while they worked on it
+    trace: Any = None  # of a running job
+    runner: Any = None
+
+    def carry_out(self) -> None:
+        self.runner.carry_out(self)
+
+    def tell(self) -> dict[str, Any]:
+        """The job as clients, and the journal, see it."""
+        return {
+            "id": self.id, "graph": self.graph, "algorithm": self.algorithm, "options": self.options,
+            "source": self.source, "deadline_s": self.deadline_s, "state": self.state, "phase": self.phase,
+            "progress": {"done": self.done, "total": self.total}, "created": self.created, "started": self.started,
+            "finished": self.finished, "summary": self.summary, "problem": self.problem,
+        }  # fmt: skip
+
+
+class JobBook:
+    """All jobs by id. Submitted and cancelled by the loop, carried out by the computing thread."""
+
+    def __init__(self, journal: Journal, compute: Compute, bus: EventBus, keep: int) -> None:
+        self._journal, self._compute, self._bus, self._keep = journal, compute, bus, keep
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.RLock()
+
+    def submit(self, job: Job) -> None:
+        """Accept a job: from now on it is not lost. Problem if it cannot be."""
+        self._compute.require_room()
+        try:
+            self._journal.write_job(job.id, job.tell())
+            with self._lock:
+                self._jobs[job.id] = job
+            self._compute.submit(job)
+        except (Problem, OSError):
+            self.forget(job)
+            raise
+        self._bus.publish("job", job.tell())
+
+    def restore(self, document: dict[str, Any], runner: Any) -> Job:
+        """A job from the journal; one that was not over waits again, unless the process keeps dying of it."""
+        known = {name: document[name] for name in ("graph", "algorithm", "options", "source", "id", "deadline_s")}
+        job = Job(**known, created=document["created"], runner=runner)
+        if document["state"] in OVER:
+            for name in ("state", "phase", "started", "finished", "summary", "problem"):
+                setattr(job, name, document[name])
+            job.done, job.total = document["progress"]["done"], document["progress"]["total"]
+        with self._lock:
+            self._jobs[job.id] = job
+        if job.state not in OVER and (deaths := self._journal.deaths(job.id)) >= MOST_DEATHS:
+            problem = death_problem(deaths)
+            _log.warning("job %s: %s", job.id, problem.detail)
+            self.conclude(job, FAILED, problem.document())
+        return job
+
+    def get(self, job_id: str) -> Job:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise Problem(404, f"there is no job {job_id!r}", "GET /v1/jobs lists them")
+        return job
+
+    def all(self) -> list[Job]:
+        """Newest first."""
+        with self._lock:
+            return sorted(self._jobs.values(), key=lambda job: -job.created)
+
+    def cancel(self, job: Job, reason: str = "cancelled") -> None:
+        """End a job that is not over; Problem 409 if it is."""
+        if job.state in OVER:
+            raise Problem(409, f"the job is {job.state} already", "DELETE it if its result is not needed")
+        waited = job.state == QUEUED
+        if self._compute.stop(job, reason) and waited and job.started is None:
+            self.conclude(job, CANCELLED if reason == "cancelled" else FAILED, stopped_problem(reason))
+
+    def begin(self, job: Job) -> None:
+        """A job is about to be started; should the process die of it, the next one knows."""
+        self._journal.begin_job(job.id)
+
+    def excuse(self, job: Job) -> None:
+        """Whatever ends the process from here on, it is not this job's doing."""
+        self._journal.end_job(job.id)
+
+    def conclude(self, job: Job, state: str, problem: dict[str, Any] | None = None) -> None:
+        """A job is over."""
+        job.state, job.problem, job.finished, job.phase = state, problem, time.time(), state
+        self._keep_state(job)
+        self._bus.publish("job", job.tell())
+        self._drop_oldest()
+
+    def take_back(self, job: Job) -> None:
+        """A shutdown came: the job waits again, in the journal."""
+        job.state, job.phase, job.started, job.done = QUEUED, "waiting", None, 0
+        self._keep_state(job)
+
+    def _keep_state(self, job: Job) -> None:
+        try:
+            self._journal.write_job(job.id, job.tell())
+        except OSError as error:  # a full disk: a restart finds the job queued, and computes it again
+            _log.warning("the state of job %s could not be kept: %s", job.id, error.strerror)
+        self._journal.end_job(job.id)
+
+    def publish(self, job: Job) -> None:
+        self._bus.publish("job", job.tell())
+
+    def forget(self, job: Job) -> None:
+        with self._lock:
+            self._jobs.pop(job.id, None)
+        self._journal.forget_job(job.id)
+
+    def _drop_oldest(self) -> None:
+        over = [job for job in self.all() if job.state in OVER]
+        for job in over[self._keep :]:
+            self.forget(job)
+
+
+def death_problem(deaths: int) -> Problem:
+    """What is said of a job that is not started again, because it may be what the process dies of."""
+    return Problem(
+        503,
+        f"the service's process ended {deaths} times in a row while it ran this job (a crash, too little memory, or "
+        "killed), so the job was not started again",
+        "read the service's log and the kernel's (dmesg) for the cause, then POST the same request to /v1/jobs again, "
+        "with fewer sources or on a machine with more memory",
+    )
+
+
+def stopped_problem(reason: str) -> dict[str, Any] | None:
+    """What is said of a job that was stopped."""
+    if reason == "deadline":
+        return Problem(
+            504, "the job did not end within its deadline", "allow it more time (deadline_s, service.job_deadline_s)"
+        ).document()
+    return None

@@ -1,0 +1,1 @@
+"""Resident ranks that compute jobs for the service."""

@@ -1,0 +1,155 @@
+"""Jobs on the crew: what is given to the ranks, and what of their answers becomes a result.
+
+Invariant: ranks are believed nothing. They answer in internal ids; every value is checked here on the service's own
+graph, with the check of a run on one rank, before it is part of a result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cpu_engine.errors import InputError
+from cpu_engine.graph.store.graph_store import is_store, save_store
+from hybrid.algorithms import algorithm_named
+from hybrid.algorithms.algorithm import Algorithm, Found, Task
+from hybrid.algorithms.bfs import reach_nothing
+from hybrid.config.schema import ON_RANKS, Config
+from hybrid.errors import NotCertified
+from hybrid.job.algorithm_job import LibraryRun, conclude_run
+from hybrid.results.trace import Trace
+from hybrid.service.catalogue import Catalogue, Entry
+from hybrid.service.queue.jobs import Job
+from hybrid.service.rank_pool.orders import BfsOnRanks, algorithm_on_ranks, policy_on_ranks
+from hybrid.service.rank_pool.pool import Crew
+from hybrid.service.rank_pool.state import UP
+from hybrid.service.rank_pool.wire import Frame
+
+Advance = Callable[[Job, int], None]
+
+
+class CrewPlace:
+    """Where jobs are computed that ranks can compute together."""
+
+    def __init__(self, crew: Crew, config: Config, catalogue: Catalogue) -> None:
+        self.crew, self._config, self._catalogue = crew, config, catalogue
+        self._saved: dict[Entry, Path] = {}  # graphs that no cache has
+
+    @property
+    def is_up(self) -> bool:
+        return self.crew.state.state == UP
+
+    def takes(self, job: Job, config: Config) -> bool:
+        """Whether this job is for the ranks; those that cannot be had for now leave all jobs to the service alone."""
+        if not self.crew.usable or job.algorithm not in ON_RANKS or config.sssp.strategy != "delta":
+            return False
+        if job.options.get("npu.mode", "off") != "off":
+            return False  # who asks for the worker gets it, and that is the service's
+        try:
+            policy_on_ranks(self._config, algorithm_on_ranks(job.algorithm, self._config), self._config.ranks)
+        except InputError:
+            return False
+        return True
+
+    def compute(
+        self, job: Job, entry: Entry, tasks: list[Task], advance: Advance
+    ) -> tuple[list[LibraryRun], dict[str, Any] | None]:
+        """The checked runs, and the account of the ranks; CrewLost if they end meanwhile."""
+        algorithm = BfsOnRanks() if job.algorithm == "bfs" else algorithm_named(job.algorithm)
+        searched = [task for task in tasks if task.source is None or task.root >= 0]
+        runs, account, trace = [], None, job.trace
+        with contextlib.closing(_Answers(self.crew, self._order(job, entry, searched), bool(searched))) as answers:
+            for task in tasks:
+                trace.source = None if task.source is None else task.source.user_id
+                if task.source is not None and task.root < 0:  # nothing to search, so nobody to help
+                    found, seconds = _alone(algorithm, task), 0.0
+                else:
+                    frame = next(answers)
+                    job.phase = "running"
+                    add_events(trace, frame)
+                    found, seconds = found_in(frame), float(frame.facts["seconds"])
+                runs.append(conclude_run(algorithm, task, found, seconds, trace))
+                advance(job, 1)
+            account = answers.account()
+        trace.source = None
+        return runs, account
+
+    def _order(self, job: Job, entry: Entry, tasks: list[Task]) -> dict[str, Any]:
+        config = self._config
+        cluster, graph = config.cluster, config.graph
+        options = {
+            **job.options, "npu.mode": "off", "engine": config.engine, "cluster.policy": cluster.policy,
+            "cluster.sync": cluster.sync, "cluster.partition_cache": cluster.partition_cache,
+            "graph.cache": graph.cache, "graph.cache_dir": graph.cache_dir,
+        }  # fmt: skip
+        roots = [(-1, -1) if task.source is None else (task.source.user_id, task.source.internal) for task in tasks]
+        store = str(self._store_of(entry))
+        return {
+            "graph": entry.id, "store": store, "algorithm": job.algorithm, "options": options, "roots": roots,
+            "keep": sorted({store, *(str(one.store) for one in self._catalogue.all() if one.store is not None)}),
+        }  # fmt: skip
+
+    def _store_of(self, entry: Entry) -> Path:
+        """The folder from which ranks can map the very graph that the service has."""
+        for gone in [one for one in self._saved if one not in self._catalogue.all()]:
+            del self._saved[gone]
+        if entry.store is None or not is_store(entry.store):
+            assert entry.graph is not None
+            path = self.crew.folder / f"graph-{entry.id}-{round(entry.created * 1e6)}"
+            if not is_store(path):
+                save_store(entry.graph, path)
+            entry.store = self._saved[entry] = path
+        return entry.store
+
+
+class _Answers:
+    """The frames of one order; none is given where there is nothing to ask."""
+
+    def __init__(self, crew: Crew, order: dict[str, Any], needed: bool) -> None:
+        self._frames = crew.carry_out(order) if needed else None
+
+    def __iter__(self) -> Iterator[Frame]:
+        return self
+
+    def __next__(self) -> Frame:
+        assert self._frames is not None
+        return next(self._frames)
+
+    def account(self) -> dict[str, Any] | None:
+        """What the ranks did, once all runs are taken."""
+        if self._frames is None:
+            return None
+        try:
+            next(self._frames)
+        except StopIteration as stop:
+            ranks: dict[str, Any] = stop.value["ranks"]
+            return ranks
+        fix = "ask again; the service's log has what the ranks said"
+        raise NotCertified("the ranks gave more answers than were asked for", fix=fix)
+
+    def close(self) -> None:
+        if self._frames is not None:
+            self._frames.close()
+
+
+def found_in(frame: Frame) -> Found:
+    """What ranks found, not yet checked."""
+    return Found(dict(frame.arrays), dict(frame.facts["counters"]), dict(frame.facts["isolated"]))
+
+
+def add_events(trace: Trace, frame: Frame) -> None:
+    """Each rank's time line into the job's: the clock is the same on all of one machine."""
+    shift = float(frame.facts["origin"]) - (time.perf_counter() - trace.now())
+    for event in frame.facts["events"]:
+        known = ("t0", "t1", "actor", "kind", "source")
+        details = {name: value for name, value in event.items() if name not in known}
+        trace.add(event["actor"], event["kind"], event["t0"] + shift, event["t1"] + shift, **details)
+
+
+def _alone(algorithm: Algorithm, task: Task) -> Found:
+    if not isinstance(algorithm, BfsOnRanks):
+        return algorithm.run(task)
+    return reach_nothing(task)

@@ -1,0 +1,1 @@
+"""Resident workers of the service."""

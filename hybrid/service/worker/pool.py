@@ -1,0 +1,188 @@
+"""The resident workers of a service: which graph has one, and whether one is worth having.
+
+``npu.mode``: race and share keep a worker warm on the graph that was asked for last; auto only if the planner finds
+that it pays for searches or for batches of them; off not at all. A job may ask for another mode: then a worker is
+started for it, in the background. Invariant: everything here is done on the computing thread, and nothing in it waits
+for a worker; ``tell`` and ``gauges`` may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
+from cpu_engine.graph.graph import Graph
+from hybrid.config.schema import Config
+from hybrid.planning.plan import Plan, make_plan
+from hybrid.service.worker.life import OFF, READY
+from hybrid.service.worker.resident import Core, ResidentWorker
+from hybrid.service.worker.simulated import SimulatedWorker
+from hybrid.worker.exchange_directory import remove_directory_of_killed
+from hybrid.worker.simulated import simulated_partner
+
+_log = logging.getLogger(__name__)
+Worker = ResidentWorker | SimulatedWorker
+_SETTLED_S = 5.0  # a worker stays with its graph at least so long after it was last asked
+_MANY = 1 << 16  # searches: a service goes on
+_BEFORE = "no graph is there yet"
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPlans:
+    """What is planned for one graph in one mode."""
+
+    single: Plan  # one search
+    batch: Plan  # as many at once as fit into a pass
+    core: Core | None  # that a worker would hold; None if neither pays
+
+    @property
+    def why(self) -> str:
+        return self.batch.mode_reason if self.single.mode == "off" else self.single.mode_reason
+
+    def core_of(self, plan: Plan) -> Core:
+        """The core of one of the two: they may differ in size."""
+        assert self.core is not None
+        if plan.core_size == self.core.size:
+            return self.core
+        return Core(self.core.name, self.core.graph, plan.core_size)
+
+
+class Workers:
+    """See the module."""
+
+    def __init__(self, config: Config, folder: Path, changed: Callable[[], None]) -> None:
+        self.config, self.mode = config, config.npu.mode
+        self._folder, self._changed = folder, changed
+        self._plans: dict[Graph, dict[str, GraphPlans]] = {}
+        self.all: list[Worker] = []
+
+    @property
+    def possible(self) -> bool:
+        return bool(self.all)
+
+    def open(self) -> None:
+        """Remove what a service that was killed left, and start what is surely wanted: it loads while graphs do."""
+        self.sweep()
+        logging.getLogger("hybrid.worker.solver").setLevel(
+            logging.WARNING
+        )  # it tells of every round that nobody waited for
+        why = "npu.mode is off" if self.mode == "off" else _BEFORE
+        simulated = simulated_partner(self.config)
+        if simulated is not None:
+            if self.config.service.workers:
+                self.all.append(SimulatedWorker(simulated, why))
+            return
+        most = self.config.service.workers
+        if self.config.exchange.dir is not None or self.config.npu.worker == "external":
+            most = min(1, most)  # a directory has one coordinator
+        for number in range(most):
+            log, note = (self._folder / f"worker-{number}.{kind}" for kind in ("log", "directory"))
+            self.all.append(ResidentWorker(self.config, log, note, self._changed, why))
+        if self.mode in ("race", "share") and self.config.service.preload and self.all:
+            self.all[0].want(None, _BEFORE, lasting=True)
+
+    def close(self) -> None:
+        for worker in self.all:
+            worker.close()
+
+    def sweep(self) -> None:
+        """Remove exchange directories that a service which was killed noted in this journal."""
+        for note in self._folder.glob("worker-*.directory"):
+            with contextlib.suppress(OSError):
+                remove_directory_of_killed(Path(note.read_text()))
+                note.unlink()
+
+    # ---------------------------------------------------------------------------------------- planning
+
+    def plans(self, name: str, graph: Graph, mode: str) -> GraphPlans:
+        """Core and mode for this graph; measured and predicted once, in mode auto."""
+        known = self._plans.setdefault(graph, {})
+        if mode not in known:
+            known[mode] = self._plan(name, graph, mode)
+        return known[mode]
+
+    def _plan(self, name: str, graph: Graph, mode: str) -> GraphPlans:
+        def planned(batch: int) -> Plan:
+            npu = dataclasses.replace(self.config.npu, mode=mode, batch=batch, index="off", worker="external")
+            quiet = dataclasses.replace(self.config.compare, enabled=False)  # nothing to compare a prediction with
+            wanted = dataclasses.replace(
+                self.config, npu=npu, compare=quiet, engine="level", ranks=1, source=f"random:{_MANY}"
+            )
+            return make_plan(graph, wanted)
+
+        single = planned(1)
+        batch = planned(ROOTS_PER_PASS) if mode == "auto" else single
+        chosen = next((plan for plan in (batch, single) if plan.mode != "off" and plan.core_size), None)
+        core = None if chosen is None else Core(name, graph, chosen.core_size)
+        return GraphPlans(single, batch, core)
+
+    def settle(self, name: str, graph: Graph) -> GraphPlans | None:
+        """A graph has come: keep a worker warm for it if the mode says so and one is free."""
+        if not self.all or self.mode == "off":
+            return None
+        plans = self.plans(name, graph, self.mode)
+        if plans.core is not None:
+            self.worker_for(plans.core, lasting=True)
+        elif all(worker.core is None for worker in self.all):
+            for worker in self.all:
+                worker.let_go(plans.why)
+        return plans
+
+    def forget(self, graph: Graph, kept: Iterable[Graph]) -> None:
+        """A graph has gone; those that a late question planned for after they had gone go with it."""
+        known = {id(one) for one in kept}
+        self._plans = {one: plans for one, plans in list(self._plans.items()) if id(one) in known}
+        for worker in self.all:
+            if worker.core is not None and worker.core.graph is graph:
+                worker.let_go(_BEFORE)
+
+    # ----------------------------------------------------------------------------------------- lending
+
+    def worker_for(self, core: Core, *, lasting: bool = False) -> Worker | None:
+        """The worker that has this graph, or takes it up now; None if all have one that was asked for just now."""
+        for worker in self.all:
+            if worker.core is not None and worker.core.graph is core.graph:
+                return worker
+        if not self.all:
+            return None
+        least = min(self.all, key=lambda one: (one.core is not None, one.used_at))
+        if least.core is not None and (lasting or least.busy or time.monotonic() - least.used_at < _SETTLED_S):
+            return None
+        lasting = lasting or self.mode in ("race", "share")
+        least.want(core, f"it is started for {core.name}", lasting=lasting)
+        return least
+
+    # ------------------------------------------------------------------------------------------- telling
+
+    @property
+    def state(self) -> str:
+        """Of the one that is best off."""
+        told = [worker.tell()["state"] for worker in self.all]
+        order = ("busy", READY, "starting", "restarting", "failed")
+        return next((state for state in order if state in told), OFF)
+
+    def tell(self) -> list[dict[str, Any]]:
+        return [worker.tell() for worker in self.all]
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        told = self.tell()
+
+        def total(name: str) -> float:
+            return float(sum(one[name] for one in told))
+
+        serving = sum(one["state"] in ("ready", "busy") for one in told)
+        return {
+            "workers_ready": ("resident workers that can be asked", float(serving)),
+            "worker_rounds_total": ("rounds sent to workers", total("rounds")),
+            "worker_searches_total": ("jobs and batches that a worker was lent to", total("searches")),
+            "worker_refused_total": ("times that a certificate refused a worker's word", total("refused")),
+            "worker_restarts_total": ("workers started again", total("restarts")),
+            "worker_deaths_total": ("workers that died, hung or were given up", total("deaths")),
+        }

@@ -1,0 +1,313 @@
+"""One resident worker: a process that is kept warm on the core of one graph, lent to searches, and started again.
+
+A thread of its own keeps it: starts the process (the kernel ends a worker with the thread that started it, so that
+thread lives as long as the service), gives it the core, lets it answer rehearsals, notices its death, starts another.
+Invariant: the partner is used by its keeper or by the one search that it is lent to, never by both; nobody waits for a
+worker - one that is not ready is not lent. After ``close`` neither process nor exchange directory is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
+from cpu_engine.graph.graph import Graph
+from exchange.errors import ExchangeError
+from hybrid.config.schema import Config
+from hybrid.results.trace import Trace
+from hybrid.service.worker.life import READY, WorkerLife
+from hybrid.service.worker.solver import ResidentPartner
+
+_log = logging.getLogger(__name__)
+_LOOK_S = 0.25  # how often a worker at rest is looked at
+_GUARD_S = 0.01  # the keeper has the partner for a millisecond at a time
+_RETURN_S = 1.0  # after a job with a core of its own, the worker's comes back after so long, or when it is asked for
+_RELOAD_S, _NAP_S = 0.5, 0.005  # a job waits so long for that
+_MOST_ROUNDS = 32  # whose files may lie about
+_IDLE_S = 600.0  # a worker that is only there because a job asked for it ends after so long without rounds
+_LOG_BYTES = 4 << 20
+_FALSE = ("bad answer", "the worker is not trusted any more")  # what the protocol says of a worker that lied
+
+_PATH = re.compile(r"(?<![\w.])/[\w./-]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The first ``size`` vertices of a graph, and the edges among them."""
+
+    name: str
+    graph: Graph
+    size: int
+
+    def rehearsals(self) -> list[np.ndarray]:
+        """One vector, and batches of each size that a device compiles for."""
+        one = np.full(self.size, -1, np.int32)
+        one[:1] = 0
+        widths = [1 << i for i in range(1, ROOTS_PER_PASS.bit_length())]
+        return [one, *(np.repeat(one[None], width, axis=0) for width in widths)]
+
+
+class ResidentWorker:
+    """See the module. ``want``, ``lend`` and ``give_back`` are for the computing thread, ``tell`` for any."""
+
+    def __init__(self, config: Config, log_path: Path, note: Path, changed: Callable[[], None], why: str) -> None:
+        npu = dataclasses.replace(config.npu, batch=1, index="off")
+        self._config, self._log_path, self._note = dataclasses.replace(config, npu=npu), log_path, note
+        self._changed = changed
+        self.life = WorkerLife(why)
+        self.core: Core | None = None  # the one that it is to hold
+        self._held: Core | None = None  # the one that it has answered on
+        self._given: Core | None = None  # the one that was published last
+        self._left: list[np.ndarray] = []
+        self._partner: ResidentPartner | None = None
+        self._guard = threading.Lock()
+        self._news = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lent = self._closing = self._wanted = self._lasting = False
+        self._asked = self._reloading = False
+        self._why = why
+        self._rounds = self._tidied = 0
+        self._late = False
+        self._told: tuple[object, ...] = ()
+        self.device = "none"
+        self.used_at = -math.inf
+        self.lendings = 0
+
+    # ------------------------------------------------------------------------------- the computing thread
+
+    def want(self, core: Core | None, why: str, *, lasting: bool) -> None:
+        """Keep this core warm from now on (None: start, the core comes later). ``lasting``: also when nobody asks."""
+        self.core, self._lasting, self.used_at = core, self._lasting or lasting, time.monotonic()
+        self._wanted, self._why = True, why
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep, name="worker-keeper", daemon=True)
+            self._thread.start()
+        self._news.set()
+
+    def let_go(self, why: str) -> None:
+        """Nobody needs it any more."""
+        self.core, self._lasting = None, False
+        self._wanted, self._why = False, why
+        if self._thread is None:
+            self.life.rest(why)
+        self._news.set()
+
+    def lend(self, core: Core, *, any_core: bool = False) -> ResidentPartner | None:
+        """The partner, if it is there, at rest, and holds this core; with ``any_core`` the borrower brings its own."""
+        self.used_at = time.monotonic()
+        until = self.used_at + (_RELOAD_S if any_core else 0.0)
+        while self._reloading and not self._lent and time.monotonic() < until:
+            time.sleep(_NAP_S)
+        if self.life.state != READY or self._lent:
+            return None
+        if not any_core and self._held is not core:
+            self._asked = True
+            self._news.set()
+            return None
+        if not self._guard.acquire(timeout=_GUARD_S):
+            return None
+        partner = self._partner
+        if partner is not None and self.life.state == READY and not partner.busy:
+            partner.begin()
+            if partner.usable and (any_core or self._held is core):
+                self._lent, self.lendings = True, self.lendings + 1
+                return partner
+        self._guard.release()
+        self._news.set()
+        return None
+
+    def publish(self, core: Core) -> None:
+        """Give the worker that was lent a core for its borrower alone; its own one comes back afterwards."""
+        assert self._lent
+        assert self._partner is not None
+        if self._held is not core:
+            self.taken_over()
+            graph = core.graph
+            self._partner.publish_edges(graph.out_offsets, graph.out_targets, core.size)
+            self._held = self._given = core
+
+    def taken_over(self) -> None:
+        """The borrower published something else."""
+        self._held = self._given = None
+
+    def refuse(self, reason: str, *, lied: bool = True) -> None:
+        """What the worker said was found false, or it was too late too often: the process is not asked again."""
+        assert self._partner is not None
+        self._late = not lied
+        if self._partner.usable:
+            self._partner.distrust(reason)
+
+    def give_back(self) -> None:
+        """The search is over, however it ended."""
+        partner = self._partner
+        assert partner is not None
+        partner.settle()
+        if partner.rounds_written - self._tidied > _MOST_ROUNDS:
+            self._tidy(partner)
+        self._lent = False
+        self._guard.release()
+        self.used_at = time.monotonic()
+        self._news.set()
+
+    # --------------------------------------------------------------------------------------- any thread
+
+    @property
+    def busy(self) -> bool:
+        return self._lent
+
+    @property
+    def rounds(self) -> int:
+        partner = self._partner
+        return self._rounds + (0 if partner is None else partner.rounds_written)
+
+    def tell(self) -> dict[str, Any]:
+        """The worker as /readyz and the page show it."""
+        partner, core = self._partner, self.core
+        return {
+            "state": "busy" if self._lent else self.life.state, "why": _plain(self.life.why), "device": self.device,
+            "simulated": None, "graph": None if core is None else core.name,
+            "core_size": None if core is None else core.size, "pid": None if partner is None else partner.pid,
+            "rounds": self.rounds, "searches": self.lendings, "refused": self.life.lies,
+            "restarts": self.life.restarts, "deaths": self.life.deaths,
+            "last_death": _plain(self.life.last_death),
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """End process and keeper."""
+        self._closing = True
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    # --------------------------------------------------------------------------------------- the keeper
+
+    def _keep(self) -> None:
+        while not self._closing:
+            with self._guard:
+                try:
+                    pause_s = self._look()
+                except (OSError, ExchangeError) as error:  # no directory, no process: a start that failed
+                    self._bury(f"the worker could not be started: {error}")
+                    pause_s = 0.0
+                except Exception as error:
+                    _log.exception("the worker's keeper")
+                    self._bury(f"{type(error).__name__}: {error}")
+                    pause_s = _LOOK_S
+            self._say_if_changed()
+            if pause_s:
+                self._news.wait(min(pause_s, threading.TIMEOUT_MAX))
+                self._news.clear()
+        with self._guard:
+            self._end()
+
+    def _look(self) -> float:
+        """Do what is due; seconds until the next look."""
+        now = time.monotonic()
+        if self._partner is not None and not self._lasting and now - self.used_at > _IDLE_S:
+            self.let_go("no job asked for it any more")
+        if not self._wanted:
+            self.life.rest(self._why)
+            self._end()
+            return math.inf
+        self.life.want(self._why)
+        if self._partner is None:
+            pause_s = self.life.pause_s(now)
+            if pause_s > 0:
+                return pause_s
+            self._start()
+        partner = self._partner
+        assert partner is not None
+        if not partner.usable:
+            self._bury(partner.failure)
+            return 0.0
+        if partner.busy:
+            if partner.poll() is None and partner.usable:
+                partner.wait()
+            return 0.0
+        partner.begin()
+        return self._go_on(partner, now)
+
+    def _go_on(self, partner: ResidentPartner, now: float) -> float:
+        """The partner is at rest: the core that it lacks, the next rehearsal, or all is well."""
+        core = self.core
+        if core is None:
+            return _LOOK_S
+        if self._given is not core:
+            if self.life.state == READY and not self._asked and now - self.used_at < _RETURN_S:
+                return _RETURN_S / 4  # the next job may bring the same core as the last
+            self._reloading, self._asked = self.life.state == READY, False
+            self.life.load(f"it is given the core of {core.name}")
+            partner.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
+            self._given, self._held, self._left = core, None, core.rehearsals()
+            return 0.0
+        if self._left:
+            partner.submit(self._left.pop(0))
+            return 0.0
+        if self._held is not core or self.life.state != READY:
+            self._held, self._reloading = core, False
+            self.device = partner.device
+            self.life.serve(now, f"it has the core of {core.name}")
+            _log.info("worker", extra={"facts": {"state": READY, "device": self.device, "graph": core.name}})
+        self._tidy(partner)
+        return _LOOK_S
+
+    def _start(self) -> None:
+        self.life.start()
+        self._trim_log()
+        self._given = self._held = None
+        self._left, self._late, self._tidied = [], False, 0
+        partner = self._partner = ResidentPartner(self._config, self._log_path, Trace())
+        if self._config.exchange.dir is None:
+            self._note.write_text(str(partner.directory))  # who comes after a SIGKILL can remove it
+        partner.start()
+
+    def _tidy(self, partner: ResidentPartner) -> None:
+        if partner.rounds_written != self._tidied or self._given is None:
+            partner.tidy()
+            self._tidied = partner.rounds_written
+            self._trim_log()
+
+    def _bury(self, cause: str) -> None:
+        self.life.lose(time.monotonic(), cause, lied=cause.startswith(_FALSE) and not self._late)
+        _log.warning("worker", extra={"facts": {"state": self.life.state, "why": cause}})
+        self._end()
+
+    def _end(self) -> None:
+        partner, self._partner = self._partner, None
+        self._given = self._held = None
+        self._reloading = False
+        if partner is not None:
+            self._rounds += partner.rounds_written
+            partner.close()
+            with contextlib.suppress(OSError):
+                self._note.unlink()
+
+    def _trim_log(self) -> None:
+        """A line per round, for weeks: what is old goes. The worker appends, so it goes on at the new end."""
+        with contextlib.suppress(OSError):
+            if self._log_path.stat().st_size > _LOG_BYTES:
+                os.truncate(self._log_path, 0)
+
+    def _say_if_changed(self) -> None:
+        seen = self.life.state, self.life.why, self.life.starts
+        if seen != self._told:
+            self._told = seen
+            self._changed()
+
+
+def _plain(cause: str) -> str:
+    """A cause as everybody may read it: no path of this machine is in it. The log has the whole."""
+    return _PATH.sub("...", cause)

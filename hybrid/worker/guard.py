@@ -1,0 +1,135 @@
+"""A partner that nobody waits for in vain: what mode auto puts between the traversal and the worker.
+
+The worker first answers a rehearsal, in which it starts, loads the core and compiles; until then searches go without
+it. An answer that takes longer than it was predicted to is not waited for: the search takes the core back, and after
+a few of those no round is sent any more. Invariant: what a job loses - deciding, measuring, waiting for answers that do
+not come, taking the core back - stays within REGRET_SHARE of its CPU-only time and REGRET_S, whatever the worker does.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.offload.traverse import Answer, Partner
+
+REGRET_SHARE, REGRET_S = 0.05, 2e-3  # what mode auto may lose against the CPU alone
+MEASURING = 0.5  # of the share: for measuring a search before deciding; waiting in vain has the other half
+DECIDE_S = 1.5e-3  # of REGRET_S: reading the calibration and counting the core's edges (1.3 ms measured)
+REDO = 2.0  # searches that taking the core back costs: the search begins again, with more to look at
+STRIKES = 3
+MOST_AT_ONCE = 1024  # searches in a round, where the partner has no bound of its own
+_SPARE = 1.2  # an answer is waited for at least so many times as long as predicted, or not at all
+_NAP_S = 100e-6
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a job waits for one answer, how often in vain, and what rounds may cost the CPU's own time in all."""
+
+    wait_s: float = math.inf
+    strikes: int = STRIKES
+    own_s: float = math.inf
+
+
+def measuring_runs(searches: int) -> int:
+    """How many searches a job of so many may run beforehand, only to decide."""
+    return int(MEASURING * REGRET_SHARE * searches)
+
+
+def patience_for(round_s: float, search_s: float, searches: int) -> Patience | None:
+    """For a job of so many searches; None if a single answer that does not come could cost more than a job may lose."""
+    budget_s = (1 - MEASURING) * REGRET_SHARE * search_s * searches + REGRET_S - DECIDE_S
+    for strikes in range(STRIKES, 0, -1):
+        wait_s = budget_s / strikes - REDO * search_s
+        if wait_s > 0 and wait_s >= _SPARE * round_s:
+            return Patience(min(wait_s, 2 * round_s + REGRET_S), strikes)
+    return None
+
+
+class NoRegretPartner:
+    """See the module; satisfies ``Partner`` around another one, whose life is its owner's business."""
+
+    def __init__(self, partner: Partner, patience: Patience) -> None:
+        self._partner, self._patience = partner, patience
+        self._deadline = 0.0
+        self._rehearsing = self._late = False
+        self._strikes = 0
+        self._own_s = 0.0
+        self._complaint = ""
+        self.failure = ""
+
+    def rehearse(self, core_size: int, batch: int = 1) -> None:
+        """Send a first round that nobody needs, as large as those to come, and do not wait for it."""
+        rows = min(batch, self.largest_batch)
+        values = np.full(core_size if batch == 1 else (max(1, rows), core_size), -1, np.int32)
+        values[..., :1] = 0
+        if self._partner.usable:
+            self._partner.submit(values)
+            self._rehearsing = True
+
+    @property
+    def ready(self) -> bool:
+        """Whether a search may send rounds: the rehearsal is answered."""
+        if self._rehearsing and (self._partner.poll() is not None or not self._partner.usable):
+            self._rehearsing = False
+        self._late = False
+        return self.usable and not self._rehearsing
+
+    @property
+    def usable(self) -> bool:
+        self.failure = self._partner.failure or self._complaint
+        enough = self._strikes >= self._patience.strikes or self._own_s > self._patience.own_s
+        return self._partner.usable and not self._late and not enough
+
+    @property
+    def starting(self) -> bool:
+        return self._partner.starting
+
+    @property
+    def busy(self) -> bool:
+        return self._partner.busy
+
+    @property
+    def largest_batch(self) -> int:
+        """The most searches that one round may carry."""
+        return int(getattr(self._partner, "largest_batch", MOST_AT_ONCE))
+
+    def begin(self) -> None:
+        self._late = False
+        self._partner.begin()
+
+    def submit(self, values: np.ndarray) -> None:
+        began = time.perf_counter()
+        self._partner.submit(values)
+        now = time.perf_counter()
+        self._deadline = now + self._patience.wait_s
+        self._count(now - began)
+
+    def poll(self) -> Answer | None:
+        began = time.perf_counter()
+        answer = self._partner.poll()
+        self._count(time.perf_counter() - began)
+        if answer is None and self._partner.busy and began > self._deadline:
+            self._partner.abandon()
+            self._late = True
+            self._strikes += 1
+            self._complaint = f"no answer within the {self._patience.wait_s * 1e3:.1f} ms that mode auto waits"
+        return answer
+
+    def _count(self, spent_s: float) -> None:
+        self._own_s += spent_s
+        if self._own_s > self._patience.own_s:
+            self._complaint = f"its rounds took the CPU more than the {self._patience.own_s * 1e3:.1f} ms of mode auto"
+
+    def wait(self) -> None:
+        time.sleep(max(0.0, min(_NAP_S, self._deadline - time.perf_counter())))
+
+    def abandon(self) -> None:
+        self._partner.abandon()
+
+    def distrust(self, reason: str) -> None:
+        self._partner.distrust(reason)

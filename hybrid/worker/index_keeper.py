@@ -1,0 +1,100 @@
+"""How a job comes by the core's index: stored by an earlier one, or made by the worker while searches go on.
+
+``npu.index: on`` asks the worker for it; ``auto`` does so in a job of many searches only, and always uses what is
+stored. Until it is there, searches go on as without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from cpu_engine.graph.graph import Graph
+from hybrid.cli.terminal import note
+from hybrid.config.schema import Config
+from hybrid.job.opening import cache_folder
+from hybrid.worker.index import CoreIndex, forget_index, index_path, load_index, store_index
+from hybrid.worker.index_solver import IndexPartner
+
+MANY_SEARCHES = 64  # auto: fewer do not ask for an index, which takes the device as long as some of their rounds
+_log = logging.getLogger(__name__)
+
+
+class _Index(Protocol):
+    @property
+    def distance(self) -> np.ndarray: ...
+
+
+class IndexMaker(Protocol):
+    """A worker that can be asked for the index of its core."""
+
+    device: str
+    index_failure: str
+
+    def request_index(self) -> bool:
+        """Ask once; False when that cannot be."""
+
+    def poll_index(self) -> _Index | None:
+        """The index, once it is there."""
+
+
+class IndexKeeper:
+    """See the module. ``partner`` is looked at before every search."""
+
+    def __init__(self, path: Path | None, core_size: int, maker: IndexMaker | None) -> None:
+        self._path, self._maker = path, maker
+        self._partner: IndexPartner | None = None
+        self._failure = ""
+        stored = None if path is None else load_index(path, core_size)
+        if stored is not None:
+            self._use(stored, "stored")
+        elif maker is not None and not maker.request_index():
+            self._do_without(maker.index_failure)
+
+    @property
+    def failure(self) -> str:
+        """Why there is no index, and will be none; empty while there is one or may be."""
+        return self._failure or ("" if self._partner is None else self._partner.failure)
+
+    def partner(self) -> IndexPartner | None:
+        """Who answers at once, if the index is there and was never wrong."""
+        if self._partner is None and self._maker is not None:
+            made = self._maker.poll_index()
+            if made is not None:
+                index = CoreIndex(np.ascontiguousarray(made.distance))
+                self._use(index, f"made by {self._maker.device}")
+                if self._path is not None:
+                    store_index(self._path, index)
+            elif self._maker.index_failure:
+                self._do_without(self._maker.index_failure)
+        return self._partner if self._partner is not None and self._partner.usable else None
+
+    def _do_without(self, reason: str) -> None:
+        note(f"core index: {reason}; searches go on without it")
+        self._maker, self._failure = None, reason
+
+    def _use(self, index: CoreIndex, origin: str) -> None:
+        index.prepare()
+        reach = "some pairs have no path" if index.diameter is None else f"diameter {index.diameter}"
+        _log.info("core index of %d vertices: %s, %s", index.size, origin, reach)
+        self._maker = None
+        self._partner = IndexPartner(index, self._throw_away)
+
+    def _throw_away(self) -> None:
+        note("core index: its values failed the proof, so it was thrown away")
+        if self._path is not None:
+            forget_index(self._path)
+
+
+def index_keeper(
+    config: Config, graph: Graph, core_size: int, searches: float, maker: IndexMaker | None
+) -> IndexKeeper | None:
+    """The keeper that ``npu.index`` asks for; None where it is off, or there is no core."""
+    if config.npu.index == "off" or not core_size:
+        return None
+    asks = config.npu.index == "on" or searches >= MANY_SEARCHES
+    path = index_path(cache_folder(config.graph), graph, core_size) if config.graph.cache else None
+    return IndexKeeper(path, core_size, maker if asks else None)

@@ -1,0 +1,123 @@
+"""The library's job on ranks, all of them in this process: the result folder of one rank, value by value.
+
+Over real MPI it is tested in tests/mpi.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpu_engine.comm.loopback import run_loopback
+from cpu_engine.ranks.algorithms import NAMES
+from hybrid.cli.commands.run import library_account
+from hybrid.cli.commands.validate import validate_result
+from hybrid.config import load_config
+from hybrid.config.schema import ON_RANKS, Config
+from hybrid.launch.announce import Announcer
+from hybrid.ranks.algorithm_job import job_on_rank
+from hybrid.ranks.rendezvous import Agreed, meet
+from hybrid.results.record import Finished, result_folder
+from tests.e2e.test_algorithms import EXPECTED, LDBC, groups, ldbc_settings, pairs
+
+
+def run_on(hosts: Sequence[str], config: Config) -> Finished:
+    """The whole job, one rank per entry of ``hosts``, without MPI."""
+    config = replace(config, ranks=len(hosts))
+    met = run_loopback([meet(rank, len(hosts), host, [0, 1]) for rank, host in enumerate(hosts)])
+    with result_folder(config) as folder:
+        jobs = [
+            job_on_rank(one.seat, config, folder if rank == 0 else None, Announcer(False))
+            for rank, one in enumerate(met)
+        ]
+        summaries = run_loopback([job.drive() for job in jobs])
+    assert summaries[0] is not None
+    return Finished(folder.final, summaries[0])
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Callable[..., Config]:
+    """A triangle 10, 20, 30 with a tail to 40, a pair 50, 60, and 70 alone."""
+    (tmp_path / "g.v").write_text("".join(f"{v}\n" for v in range(10, 80, 10)))
+    (tmp_path / "g.e").write_text("10 20 1\n20 30 2\n10 30 5\n30 40 1\n50 60 3\n")
+    (tmp_path / "g.properties").write_text(
+        "graph.g.vertex-file = g.v\ngraph.g.edge-file = g.e\ngraph.g.directed = false\n"
+        "graph.g.edge-properties.names = weight\ngraph.g.edge-properties.types = int\n"
+    )
+
+    def make(algorithm: str, *settings: str) -> Config:
+        usual = [f"graph.path={tmp_path / 'g.properties'}", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]
+        return load_config(None, [*usual, "result.report=false", *settings])
+
+    return make
+
+
+def test_the_schema_knows_what_runs_on_ranks() -> None:
+    assert set(ON_RANKS) == {"bfs", *NAMES}
+
+
+@pytest.mark.parametrize("policy", ["auto", "oec"])
+@pytest.mark.parametrize("algorithm", [name for name in NAMES if name in EXPECTED])
+def test_values_in_the_users_ids(house: Callable[..., Config], algorithm: str, policy: str) -> None:
+    finished = run_on("aab", house(algorithm, "source=10", f"cluster.policy={policy}"))
+    for name, values in EXPECTED[algorithm].items():
+        assert np.load(finished.folder / f"{name}.npy").tolist() == values
+    assert validate_result(finished.folder, []) == 0
+
+
+@pytest.mark.parametrize("algorithm", NAMES)
+def test_a_whole_folder_with_what_the_ranks_did(house: Callable[..., Config], algorithm: str) -> None:
+    config = replace(house(algorithm, "source=[10, 50, 70]", "result.forms=[text, ldbc]"))
+    finished = run_on("ab", replace(config, result=replace(config.result, report=True)))
+    ranks = finished.summary["ranks"]
+    assert (ranks["ranks"], len(ranks["per_rank"]), ranks["policy"]) == (2, 2, "iec")
+    assert ranks["sync"] == ("basp" if algorithm in ("sssp", "wcc") else "bsp")
+    assert finished.summary["certified"] is True
+    assert "2 ranks" in library_account(finished.summary, finished.folder) or "ranks    2" in library_account(
+        finished.summary, finished.folder
+    )
+    assert (finished.folder / "report.html").stat().st_size > 0
+    assert '"rank 1"' in (finished.folder / "trace.jsonl").read_text()
+    again = run_on("ab", replace(config, output=str(finished.folder)))
+    assert again.summary["ranks"]["from_cache"] is True
+
+
+def test_refused_by_all_with_the_reason(house: Callable[..., Config]) -> None:
+    with pytest.raises(Agreed, match="must be at one place"):
+        run_on("ab", house("cdlp", "cluster.policy=2d"))
+
+
+def test_ranks_that_do_not_settle_are_told_and_proven_as_such(house: Callable[..., Config]) -> None:
+    short = house("pagerank", "pagerank.definition=gap", "pagerank.tolerance=1e-300", "pagerank.iterations=2")
+    finished = run_on("ab", short)
+    assert finished.summary["runs"][0]["counters"]["converged"] is False
+    assert finished.summary["unfinished"].startswith("after 2 iterations")
+    assert validate_result(finished.folder, []) == 0
+
+
+def test_without_weights_every_edge_counts_as_one(house: Callable[..., Config], tmp_path: Path) -> None:
+    path = tmp_path / "plain.el"
+    path.write_text("10 20\n20 30\n10 30\n30 40\n")
+    finished = run_on("ab", house("sssp", f"graph.path={path}", "graph.directed=false", "source=40"))
+    assert np.load(finished.folder / "distance.npy").tolist() == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize("algorithm", [name for name, ours in LDBC.items() if ours in NAMES])
+def test_ldbc_outputs_on_three_ranks(algorithm: str, shared_data: Path, tmp_path: Path) -> None:
+    for expected in sorted((shared_data / "ldbc-validation" / "example-data-sets").glob(f"*-{algorithm}")):
+        properties = expected.with_name(expected.name.removesuffix(f"-{algorithm}") + ".properties")
+        further = ["npu.mode=off", "result.forms=[ldbc]", "result.report=false", f"output={tmp_path / 'out'}"]
+        finished = run_on("aab", load_config(None, [*ldbc_settings(properties, algorithm), *further]))
+        found, right = pairs(finished.folder / "ldbc.txt"), pairs(expected)
+        assert found.keys() == right.keys()
+        if algorithm == "WCC":  # LDBC asks for the same groups, whatever they are called
+            assert groups(found) == groups(right), expected.name
+            continue
+        allowed = {"CDLP": 0.0, "PR": 1e-4}.get(algorithm, 1e-9)
+        for vertex, value in right.items():
+            assert math.isclose(found[vertex], value, rel_tol=allowed), (expected.name, vertex)
