@@ -29,6 +29,7 @@ from hybrid.config.schema import ON_RANKS
 from hybrid.errors import EnvironmentProblem
 
 _SAMPLE_S, _TICK_S, _TELL_S = 5.0, 0.1, 60.0
+_START_S = 120.0  # for the first worker, beside a service that compiles
 _PATIENCE_S = 10.0  # for a moment at which the ranks compute
 _KEPT_S = 120.0  # for the jobs that are open at the end
 _CLIENTS = {"ask_questions": 4, "run_jobs": 3, "bring_graphs": 1, "misbehave": 2, "listen": 2}
@@ -59,6 +60,8 @@ def soak(options: argparse.Namespace, *, warm_up: bool = True) -> Outcome:
         try:
             service.start()
             _open_subjects(shared, options.side)
+            if options.kill_worker:
+                _await_worker(service)
             if warm_up:
                 _warm_up(shared)
             driver = _Driver(shared, options)
@@ -104,6 +107,21 @@ def _open_subjects(shared: Any, side: int) -> None:
         if status != 200 or told["state"] != "ready":
             raise RuntimeError(f"{subject.name}: {status} {told}")
     caller.close()
+
+
+def _await_worker(service: Any) -> None:
+    """Wait until a worker serves; the clock starts afterwards."""
+    deadline = time.monotonic() + _START_S
+    while not serving_workers(service.readiness()):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no worker was ready within {_START_S:.0f} s")
+        time.sleep(_TICK_S)
+
+
+def serving_workers(readiness: dict[str, Any] | None) -> set[int]:
+    """The process ids of the workers that take rounds."""
+    workers = (readiness or {}).get("workers", [])
+    return {one["pid"] for one in workers if one["state"] in ("ready", "busy") and one["pid"]}
 
 
 def _warm_up(shared: Any) -> None:
@@ -203,9 +221,7 @@ class _Driver:
 
     def _kill_worker(self, now: float) -> None:
         """One that serves; killed while it starts, five times, it would rightly be given up."""
-        told = self._service.readiness() or {}
-        pids = {one["pid"] for one in told.get("workers", []) if one["state"] in ("ready", "busy") and one["pid"]}
-        if not self._kill(self._worker, now, pids):
+        if not self._kill(self._worker, now, serving_workers(self._service.readiness())):
             self._shared.tally.count("worker not there to be killed")
 
     def _kill_rank(self, now: float, *, hurry: bool) -> bool:
@@ -235,9 +251,8 @@ class _Driver:
         told = self._service.readiness()
         if told is None:
             return
-        workers, ranks = told["workers"], told["ranks"] or {}
-        serving = [one["pid"] for one in workers if one["state"] in ("ready", "busy")]
-        if self._worker.waiting and serving and not self._worker.waiting[1] & set(serving):
+        serving, ranks = serving_workers(told), told["ranks"] or {}
+        if self._worker.waiting and serving and not self._worker.waiting[1] & serving:
             self._recovered(self._worker, now)
         new = self._rank.waiting and not self._rank.waiting[1] & set(self._service.ranks())
         if new and ranks.get("state") == "up":

@@ -123,8 +123,8 @@ def test_half_open_connections_do_not_keep_others_out(impatient: Running) -> Non
 
 def test_whether_it_lives_is_told_while_all_connections_are_busy(tmp_path: Path) -> None:
     with running(tmp_path, f"service.max_connections={FEWEST}", "service.drain_s=0") as service, ExitStack() as stack:
-        big = service.client.generate(scale=13, id="big")
-        job = service.client.submit(big, "betweenness", centrality__sources="random:8000")
+        big = service.client.generate(scale=15, id="big")
+        job = service.client.submit(big, "betweenness", centrality__sources="random:20000")  # longer than the test
         for _ in range(FEWEST + 4):
             connection = stack.enter_context(line(service))
             connection.sendall(b"GET /v1/jobs/%s?wait_s=60 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % job.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +33,16 @@ def little(monkeypatch) -> None:
         raise AssertionError("the edges were made before their memory was asked for")
 
     monkeypatch.setattr(memory, "available_bytes", lambda: LIST_BYTES * 5 // 4)
-    for place in (
-        "cpu_engine.graph.generators.kronecker",
-        "hybrid.experiments.graph500.benchmark.kronecker",
-        "benchmarks.build.kronecker",
-        "hybrid.job.opening.read_graph",
-        "hybrid.cli.commands.run._launch",
-    ):
-        monkeypatch.setattr(place, refuse)
+    places = (
+        ("cpu_engine.graph.generators", "kronecker"),
+        ("hybrid.experiments.graph500.benchmark", "kronecker"),
+        ("benchmarks.build", "kronecker"),
+        ("hybrid.job.opening", "read_graph"),
+        ("hybrid.cli.commands.run", "_launch"),
+    )
+    modules = [importlib.import_module(module) for module, _ in places]  # all before one is patched: they import names
+    for module, (_, name) in zip(modules, places, strict=True):
+        monkeypatch.setattr(module, name, refuse)
 
 
 @pytest.mark.parametrize(
