@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-_OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
+DOCS = ROOT / "docs"
+_UPWARD = re.compile(r"\[([^\]]*)\]\((\.\./[^)#]*)[^)]*\)")
 
 
 def on_page_read_source(page: Any, config: Any) -> str | None:
@@ -26,7 +27,12 @@ def on_page_read_source(page: Any, config: Any) -> str | None:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to files of the project that are no pages become plain text."""
-    return _OUTSIDE.sub(r"\1", markdown) if "/" not in page.file.src_uri else markdown
+    folder = (DOCS / page.file.src_uri).parent
+
+    def plain(link: re.Match[str]) -> str:
+        return link[0] if (folder / link[2]).resolve().is_relative_to(DOCS) else link[1]
+
+    return _UPWARD.sub(plain, markdown)
 
 
 def command_line() -> str:
@@ -83,4 +89,8 @@ def examples() -> str:
     return "\n".join(parts)
 
 
-MADE = {"command-line.md": command_line, "api-reference.md": api_reference, "examples.md": examples}
+MADE = {
+    "reference/command-line.md": command_line,
+    "reference/api-reference.md": api_reference,
+    "how-to/examples.md": examples,
+}

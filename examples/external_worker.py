@@ -1,4 +1,4 @@
-"""An NPU worker of its own beside a job: both know nothing of each other but a directory (docs/protocol.md).
+"""An NPU worker of its own beside a job: both know nothing of each other but a directory (docs/reference/protocol.md).
 
 Here both are started from one program; in earnest the worker is in another terminal, container or machine:
 

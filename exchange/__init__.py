@@ -1,6 +1,6 @@
 """The file protocol between the coordinator and a worker, and nothing else.
 
 ``protocol`` decides and does no I/O; ``folder``, ``mailbox`` and ``watch`` do I/O and decide nothing; ``text`` and
-``binary`` turn arrays into bytes and back; ``check`` judges the numbers of an answer. The page docs/protocol.md tells
-the same story for people who write their own worker.
+``binary`` turn arrays into bytes and back; ``check`` judges the numbers of an answer. The page
+docs/reference/protocol.md tells the same story for people who write their own worker.
 """

@@ -1,6 +1,6 @@
 """Tandem: exact graph algorithms on the CPU, and the dense core of hubs on an NPU.
 
-``import hybrid`` is the Python interface (docs/python-api.md); what computes is loaded when it is first asked for. The
+``import hybrid`` is the Python interface (docs/how-to/python-api.md); what computes is loaded at its first use. The
 same package is the coordinator: it plans the split, runs the job, merges, certifies, reports, owns the command line.
 """
 

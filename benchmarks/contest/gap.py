@@ -86,7 +86,7 @@ def find_program(folder: str, name: str = "bfs") -> Path:
 def write_sg(rows: Rows, path: Path, *, weighted: bool = False) -> None:
     """Write finished rows as GAP's serialised graph. Nothing is sorted: the rows already are as the format wants them.
 
-    docs/formats.md describes the layout; the general writer of cpu_engine starts from an unsorted edge list.
+    docs/reference/formats.md describes the layout; the general writer of cpu_engine starts from an unsorted edge list.
     """
     with path.open("wb") as file:
         file.write(struct.pack("<?qq", rows.directed, rows.out_targets.size, rows.n))

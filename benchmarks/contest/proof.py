@@ -67,7 +67,7 @@ def require_close(found: np.ndarray, expected: np.ndarray, what: str) -> None:
 
 
 def core_answer(graph: Graph, k: int, program: str, values: np.ndarray) -> np.ndarray:
-    """What a program (docs/protocol.md) must answer on the core's edges, made from them one step after the other."""
+    """The answer of a program (docs/reference/protocol.md) on the core's edges, computed one step after the other."""
     end = int(graph.out_offsets[k])
     source, target = np.repeat(np.arange(k), np.diff(graph.out_offsets[: k + 1])), graph.out_targets[:end]
     inside = target < k

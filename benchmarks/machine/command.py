@@ -1,6 +1,6 @@
 """``bench machine``: how fast this machine moves bytes - read, copied, gathered at random - from each part of memory.
 
-A BFS is limited by such movements; docs/performance.md relates its bytes to these figures.
+A BFS is limited by such movements; docs/explanation/performance.md relates its bytes to these figures.
 """
 
 from __future__ import annotations

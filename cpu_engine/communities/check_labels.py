@@ -2,7 +2,7 @@
 
 There is no certificate for label propagation: a result is what a given number of rounds makes of the ids. The check
 runs all rounds again for every vertex: it sorts the labels of few neighbours and counts those of many in an array of
-all labels, where the run has hash tables. That takes about as long as the run (docs/performance.md).
+all labels, where the run has hash tables. That takes about as long as the run (docs/explanation/performance.md).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _SAMPLES = 64
 
 @dataclass(frozen=True)
 class VertexProgram:
-    """Fields and operators; see the module and docs/vertex-programs.md.
+    """Fields and operators; see the module and docs/how-to/vertex-programs.md.
 
     ``monotone``: the author's word that a smaller (for max: larger) value never makes a worse offer, and no offer is
     better than the value it comes from. Then a pull ends at the first offer that nothing can better.

@@ -5,7 +5,7 @@ the type of a function, which is new each time. So the share is a module of its 
 is a global; its file is named by the fingerprint of all that went into it (fingerprint.py), and numba's cache lies
 beside it. Arrays reach it as addresses and sizes in one array of words. Hence whatever the operator, what launches the
 threads is one kernel with one signature, compiled once for all; and in the next process nothing is compiled
-(docs/loops.md has the times).
+(docs/how-to/loops.md has the times).
 
 Invariant: no exception leaves a share (a thread that is not Python's cannot raise): it becomes a status.
 """

@@ -1,4 +1,4 @@
-"""Shortest paths from one vertex over weights that are not negative; docs/sssp.md tells the strategies apart.
+"""Shortest paths from one vertex over weights that are not negative; docs/explanation/sssp.md compares the strategies.
 
 Distances are int64 (-1: not reached) where weights are integers or there are none (each edge then counts 1), float64
 (infinite: not reached) where not. They are exact: an integer that does not fit is refused, and a floating-point
@@ -243,7 +243,7 @@ def sssp(graph: Graph, root: int, *, strategy: str = "delta", delta: float | Non
 
 
 def choose_delta(rows: WeightedRows) -> float:
-    """The width of a bucket: see docs/sssp.md for the measurements behind it."""
+    """The width of a bucket: see docs/explanation/sssp.md for the measurements behind it."""
     above = rows.sample[rows.sample > 0]
     typical = 1.0
     if above.size:

@@ -27,7 +27,7 @@ from exchange.protocol.programs import MIN_PLUS, ProgramFacts, Rows, program_fac
 Facts = Mapping[str, str | int | float]
 _CORE_DIGITS = 9
 _FIX_CORE = "write a line `# core k`: the core is the vertices 0 to k - 1"
-_FIX_OLD = "use a worker that knows this program (see docs/protocol.md), or send single vectors of min-plus"
+_FIX_OLD = "use a worker that knows this program (see docs/reference/protocol.md), or send single vectors of min-plus"
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _dense(program: ProgramFacts, vertices: IntArray, columns: Rows, k: int, pat
 def _sound(program: ProgramFacts, rows: Rows, path: Path) -> Rows:
     problem = row_problem(program, rows)
     if problem:
-        raise ExchangeError(problem, path=path, fix=f"see the values of {program.name} in docs/protocol.md")
+        raise ExchangeError(problem, path=path, fix=f"see the values of {program.name} in docs/reference/protocol.md")
     return rows
 
 

@@ -70,7 +70,7 @@ def require_rows(program: ProgramFacts, rows: Rows) -> None:
         )
     problem = row_problem(program, rows)
     if problem:
-        raise ExchangeError(problem, fix=f"see the values of {program.name} in docs/protocol.md")
+        raise ExchangeError(problem, fix=f"see the values of {program.name} in docs/reference/protocol.md")
 
 
 def row_problem(program: ProgramFacts, rows: Rows) -> str:

@@ -1,4 +1,4 @@
-"""PageRank, as LDBC Graphalytics or as GAP define it (docs/algorithms.md has both)."""
+"""PageRank, as LDBC Graphalytics or as GAP define it (docs/reference/algorithms.md has both)."""
 
 from __future__ import annotations
 

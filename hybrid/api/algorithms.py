@@ -1,7 +1,7 @@
 """Every algorithm as a function of a graph - or of anything that is one: a path, arrays, a matrix, a table, NetworkX.
 
-The same functions are the methods of `hybrid.Graph`. Each result is checked as docs/algorithms.md says, by code that
-shares nothing with what computed it; ``check=False`` leaves that out.
+The same functions are the methods of `hybrid.Graph`. Each result is checked as docs/reference/algorithms.md says, by
+code that shares nothing with what computed it; ``check=False`` leaves that out.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Graph:
         ['a', 'b', 'c']
     """
 
-    __networkx_backend__ = "tandem"  # networkx functions take it as it is (docs/networkx.md)
+    __networkx_backend__ = "tandem"  # networkx functions take it as it is (docs/how-to/networkx.md)
 
     def __init__(self, rows: Rows, *, names: np.ndarray | None = None, name: str = "") -> None:
         self.rows = rows  # in internal ids; read only

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Certificate:
     """What was established about a result, by code that shares nothing with what computed it."""
 
-    kind: str  # proof, computed again, sample, sum of all, figure: docs/algorithms.md
+    kind: str  # proof, computed again, sample, sum of all, figure: docs/reference/algorithms.md
     claims: tuple[str, ...]
 
     def __str__(self) -> str:

@@ -169,7 +169,7 @@ def dump_config(config: Config) -> str:
 
 
 def describe_keys() -> Iterator[tuple[str, str, Any, str]]:
-    """Every key: dotted name, type in words, default, meaning. Feeds docs/configuration.md."""
+    """Every key: dotted name, type in words, default, meaning. Feeds docs/reference/configuration.md."""
     yield from _describe(Config, "")
 
 
@@ -289,7 +289,7 @@ def _refuse_unknown(written: dict[str, tuple[Any, Place]]) -> typing.NoReturn:
     leaves = {known_name.rsplit(".", 1)[-1]: known_name for known_name in known}
     near = difflib.get_close_matches(name, known, 1, 0.5)
     near = near or [leaves[leaf] for leaf in difflib.get_close_matches(name.rsplit(".", 1)[-1], leaves, 1, 0.5)]
-    fix = f"did you mean {near[0]}?" if near else "docs/configuration.md lists every key"
+    fix = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md lists every key"
     raise ConfigError("unknown key", path=place.path, line=place.line, value=name, fix=fix)
 
 
@@ -433,11 +433,11 @@ def _plain(value: Any) -> Any:
 
 
 def configuration_page() -> str:
-    """docs/configuration.md: every key, made from the schema."""
+    """docs/reference/configuration.md: every key, made from the schema."""
     lines = [
         "# Configuration",
         "",
-        "Made from the schema by `python -m hybrid.config > docs/configuration.md`; do not edit by hand.",
+        "Made from the schema by `python -m hybrid.config > docs/reference/configuration.md`; do not edit by hand.",
         "",
         "A configuration is a YAML file; `configs/cluster.yaml` holds every key. On the command line,",
         "`--set key=value` changes one key and wins over the file; the value is read as YAML (`--set source=[1,2]`).",
@@ -451,7 +451,3 @@ def configuration_page() -> str:
         shown = yaml.safe_dump(_plain(default), default_flow_style=True).splitlines()[0]
         lines.append(f"| `{name}` | {words.replace('|', 'or')} | `{shown}` | {doc.replace('|', 'or')} |")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(configuration_page(), end="")

@@ -66,7 +66,7 @@ class GeneratorConfig:
 @dataclass(frozen=True)
 class GraphConfig:
     path: str | None = key(None, "graph file in any known format, or a stored graph; null = generate one")
-    format: str = key("auto", "how to read the file; auto = look at its content (docs/formats.md lists the names)")
+    format: str = key("auto", "how to read the file; auto = by its content (docs/reference/formats.md lists the names)")
     directed: bool | str = key("auto", "true, false, or auto = what the file says, else directed", also=("auto",))
     self_loops: Rule = key("drop", "edges from a vertex to itself", choices=("drop", "keep"))
     duplicates: Rule = key("drop", "repeated edges (the smallest weight stays)", choices=("drop", "keep"))
@@ -119,7 +119,7 @@ class ClusterConfig:
 class BfsConfig:
     strategy: str = key(
         "auto",
-        "engine: level - how a level is expanded; auto changes direction and is fastest (docs/strategies.md)",
+        "engine: level - how a level is expanded; auto changes direction, fastest (docs/explanation/strategies.md)",
         choices=(
             "auto", "push", "push-private", "push-edge", "push-bucketed", "pull", "pull-numa", "edge-centric",
             "small-levels", "switching",
@@ -132,7 +132,7 @@ class SsspConfig:
     strategy: str = key(
         "delta",
         "delta = delta-stepping, nearest first; push = all that wait at once; pull = everybody looks at its in-edges "
-        "(docs/sssp.md)",
+        "(docs/explanation/sssp.md)",
         choices=("delta", "push", "pull"),
     )
     delta: float | None = key(
@@ -145,7 +145,7 @@ class PageRankConfig:
     definition: str = key(
         "ldbc",
         "ldbc = a fixed number of iterations, the rank of vertices without out-edges goes to all; gap = until the "
-        "change is small, that rank is lost (docs/algorithms.md)",
+        "change is small, that rank is lost (docs/reference/algorithms.md)",
         choices=("ldbc", "gap"),
     )
     damping: float = key(0.85, "share of a vertex's rank that it hands on", minimum=0, maximum=1)
@@ -202,7 +202,7 @@ class NpuConfig:
     device: str = key(
         "auto",
         "auto = Ascend if present, else MindSpore on the CPU; simulated:NAME = no device, but true values at the "
-        "moment that a model of it says (docs/devices.md)",
+        "moment that a model of it says (docs/explanation/devices.md)",
         choices=("auto", "ascend", "cpu"),
         family="simulated:NAME",
     )
@@ -320,7 +320,7 @@ class ServiceConfig:
     )
     workers: int = key(
         1,
-        "NPU workers kept warm, each on the core of one graph; npu.mode says whether (docs/service.md); 0 = none",
+        "NPU workers kept warm, each on one graph's core; npu.mode says whether (docs/how-to/service.md); 0 = none",
         minimum=0,
         maximum=16,
     )
@@ -336,7 +336,7 @@ class Config:
         "random:8", "start vertex (your id), a list of them, or random:N = N different vertices that have an edge"
     )
     source_seed: int = key(1, "seed of source: random:N", minimum=0)
-    algorithm: str = key("bfs", "what to compute (docs/algorithms.md)", choices=ALGORITHMS)
+    algorithm: str = key("bfs", "what to compute (docs/reference/algorithms.md)", choices=ALGORITHMS)
     engine: str = key(
         "async",
         "async = asynchronous vertex-centric; level = level-synchronous, direction-optimised",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 # From so many edges on it is used by itself, where NetworkX is told that it may be (backend_priority); a graph that is
-# converted already is always taken. Measured on random graphs (docs/networkx.md): from there on the first call pays,
-# conversion included - but for UNWEIGHTED, where components took up to 2 times NetworkX's own before dicts were read by
-# compiled code; only the function with SEARCH was measured since.
+# converted already is always taken. Measured on random graphs (docs/how-to/networkx.md): from there on the first call
+# pays, conversion included - but for UNWEIGHTED, where components took up to 2 times NetworkX's own before dicts were
+# read by compiled code; only the function with SEARCH was measured since.
 SEARCH = 100_000
 UNWEIGHTED, WEIGHTED, HEAVY, ALL_SOURCES, CONVERTED_ONLY = 1_000_000, 20_000, 5_000, 1_000, 1 << 62
 DENSE = 15  # edges per node: at 10 a conversion pays, at 20 NetworkX's own search, which stops early, is quicker

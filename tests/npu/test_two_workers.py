@@ -1,4 +1,4 @@
-"""Two workers on one machine, a directory each, serve two jobs at the same time (docs/worker.md)."""
+"""Two workers on one machine, a directory each, serve two jobs at the same time (docs/how-to/worker.md)."""
 
 from __future__ import annotations
 

@@ -158,4 +158,4 @@ def test_the_foreign_workers_know_nothing_of_tandem() -> None:
 
 
 def test_the_documented_worker_is_the_tested_one(project_root: Path) -> None:
-    assert (HERE / "foreign_worker.sh").read_text() in (project_root / "docs" / "protocol.md").read_text()
+    assert (HERE / "foreign_worker.sh").read_text() in (project_root / "docs" / "reference" / "protocol.md").read_text()

@@ -1,4 +1,4 @@
-"""Every address and query parameter in docs/service.md is one that the running service has."""
+"""Every address and query parameter in docs/how-to/service.md is one that the running service has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def route_of(api: dict[str, Any], method: str, path: str) -> dict[str, Any] | No
 def test_every_documented_call_has_a_route(service: Running, project_root: Path) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{service.port}/v1/openapi.json", timeout=30) as answer:
         api = json.load(answer)
-    documented = calls((project_root / "docs" / "service.md").read_text())
+    documented = calls((project_root / "docs" / "how-to" / "service.md").read_text())
     assert len(documented) > 15
     for method, address in documented:
         path, query = urlsplit(address).path, parse_qs(urlsplit(address).query)
@@ -59,7 +59,7 @@ def test_each_form_of_a_result_is_there(service: Running, project_root: Path) ->
     graph = service.client.generate("grid", rows=3, cols=3)
     job = service.client.submit(graph, "wcc")
     service.client.wait(job)
-    text = (project_root / "docs" / "service.md").read_text()
+    text = (project_root / "docs" / "how-to" / "service.md").read_text()
     forms = set(re.findall(r"\b(result\.(?:ldbc|arrow|parquet))\b", text))
     assert len(forms) == 3
     for form in forms:

@@ -20,7 +20,7 @@ import numpy as np
 from cpu_engine.errors import InputError
 
 POLICIES = ("oec", "iec", "cvc", "uvc", "2d")
-HIGH_DEGREE_FACTOR = 2  # of the mean in-degree; docs/partitions.md has what other factors give
+HIGH_DEGREE_FACTOR = 2  # of the mean in-degree; docs/explanation/partitions.md has what other factors give
 
 
 def check_policy(policy: str) -> None:

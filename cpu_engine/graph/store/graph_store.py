@@ -1,7 +1,8 @@
 """A graph on disk: a folder of plain .npy arrays and a meta.json (array_folder), opened by mapping.
 
 Opening checks version, file sizes and array headers, and at the first time - as long as the files stay what they are -
-also every array's content: checksums, and that the arrays are sound (soundness). docs/store.md describes every field.
+also every array's content: checksums, and that the arrays are sound (soundness).
+docs/reference/store.md describes every field.
 """
 
 from __future__ import annotations

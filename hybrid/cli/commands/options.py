@@ -19,7 +19,8 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="overrides",
-        help="change one key, for example --set npu.mode=race; may be repeated; docs/configuration.md lists the keys",
+        help="change one key, for example --set npu.mode=race; may be repeated; "
+        "docs/reference/configuration.md lists the keys",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log on the terminal as well")
 

@@ -175,7 +175,7 @@ round: from values out to closed values back. merge: what the CPU needs to take 
 race: the CPU does everything, and merges an answer that is in time.
 share: the edges inside are the device's, the others the CPU's. gain: CPU-only against the better of the two.
 by index: share with the distances inside the core, made once (index made) by the device, instead of rounds.
-Mode auto wants a gain of more than 10 % of the CPU-only time, and of 200 us (docs/planner.md)."""
+Mode auto wants a gain of more than 10 % of the CPU-only time, and of 200 us (docs/explanation/planner.md)."""
 
 
 def _describe_device(here: Surroundings) -> str:

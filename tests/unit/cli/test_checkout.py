@@ -98,7 +98,7 @@ def test_one_place_forms_the_install_lines(project_root: Path) -> None:
 
 
 def test_no_text_installs_from_an_index_that_has_no_tandem(project_root: Path) -> None:
-    texts = [project_root / "README.md", *project_root.glob("docs/*.md"), *project_root.glob("hybrid/**/*.py")]
+    texts = [project_root / "README.md", *project_root.glob("docs/**/*.md"), *project_root.glob("hybrid/**/*.py")]
     wrong = [path.name for path in texts if re.search(r"pip install ['\"]?tandem-graph", path.read_text())]
     assert not wrong
 

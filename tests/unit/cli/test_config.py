@@ -17,7 +17,7 @@ from hybrid.errors import ConfigError
 
 def test_default_file_schema_and_page_agree(project_root: Path) -> None:
     assert load_config(project_root / "configs" / "cluster.yaml") == replace(Config(), ranks=DEFAULT_JOB_RANKS)
-    assert (project_root / "docs" / "configuration.md").read_text() == configuration_page()
+    assert (project_root / "docs" / "reference" / "configuration.md").read_text() == configuration_page()
     written = yaml.safe_load((project_root / "configs" / "cluster.yaml").read_text())
     for name, *_ in describe_keys():
         inner = written

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").rglob("*.md")
 )
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -30,7 +30,7 @@ def anchors_of(page: Path) -> set[str]:
 
 def test_there_are_links_to_check() -> None:
     assert sum(len(links_of(page)) for page in PAGES) > 50
-    assert anchors_of(ROOT / "docs" / "protocol.md") >= {"programs", "the-heartbeat"}
+    assert anchors_of(ROOT / "docs" / "reference" / "protocol.md") >= {"programs", "the-heartbeat"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -29,7 +29,7 @@ def graph_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_vertex_programs_answer_in_the_users_ids(
     project_root: Path, graph_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (block,) = python_blocks(project_root / "docs" / "vertex-programs.md")
+    (block,) = python_blocks(project_root / "docs" / "how-to" / "vertex-programs.md")
     names: dict[str, Any] = {}
     exec(block, names)
     printed = eval(capsys.readouterr().out)
@@ -40,16 +40,16 @@ def test_vertex_programs_answer_in_the_users_ids(
 
 # Blocks of a page are run one after the other, as a reader would; those that begin with a sketch are left out.
 PAGES = {
-    "components.md": 1,
-    "devices.md": 1,
-    "graph500.md": 1,
+    "explanation/components.md": 1,
+    "explanation/devices.md": 1,
+    "how-to/graph500.md": 1,
     "index.md": 1,
-    "k-core.md": 1,
-    "loops.md": 2,
-    "many-sources.md": 1,
-    "pagerank.md": 1,
-    "python-api.md": 2,
-    "tutorial.md": 3,
+    "explanation/k-core.md": 1,
+    "how-to/loops.md": 2,
+    "explanation/many-sources.md": 1,
+    "explanation/pagerank.md": 1,
+    "how-to/python-api.md": 2,
+    "tutorials/one-machine.md": 3,
 }
 
 
@@ -58,6 +58,6 @@ def test_blocks_run_as_they_stand(project_root: Path, graph_file: Path, page: st
     names: dict[str, Any] = {}
     for at, block in enumerate(python_blocks(project_root / "docs" / page)[: PAGES[page]]):
         exec(compile(block, f"{page}, block {at + 1}", "exec"), names)
-    if page == "many-sources.md":
+    if page == "explanation/many-sources.md":
         assert not names["changed"].any()
         assert names["done"].npu.rounds_merged > 0
