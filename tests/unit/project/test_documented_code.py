@@ -38,6 +38,16 @@ def test_vertex_programs_answer_in_the_users_ids(
     assert names["graph"].internal_id(42) in range(names["graph"].n)
 
 
+def test_the_own_algorithm_prints_what_the_page_shows(project_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = project_root / "docs" / "tutorials" / "own-algorithm.md"
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    shown = [text for language, text in blocks if not language]
+    names: dict[str, Any] = {}
+    for block in python_blocks(page):
+        exec(block, names)
+    assert capsys.readouterr().out == "".join(shown)
+
+
 # Blocks of a page are run one after the other, as a reader would; those that begin with a sketch are left out.
 PAGES = {
     "explanation/components.md": 1,
