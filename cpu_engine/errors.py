@@ -26,8 +26,8 @@ def _shorten(value: object) -> str:
         return "too long to be shown"
 
 
-class InputError(Exception):
-    """Input that cannot be used, told with file, line, value and fix; a message is one printable line."""
+class ExplainedError(Exception):
+    """What is wrong, where, with which value, and the fix; the message is one printable line."""
 
     def __init__(
         self,
@@ -43,3 +43,7 @@ class InputError(Exception):
         shown = "" if value is None else f" (value {_shorten(value)})"
         advice = "" if fix is None else f". Fix: {fix}"
         super().__init__(printable(f"{place}{self.reason}{shown}{advice}"))
+
+
+class InputError(ExplainedError):
+    """Input that cannot be used."""

@@ -8,22 +8,28 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import io
 import json
+import os
+import select
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
+import weakref
+from collections import deque
 from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import numpy as np
 
 from cpu_engine.graph.store.npy import read_npy
 
 _OVER = ("done", "failed", "cancelled")
+_PIECE_BYTES = 1 << 18  # of an upload
 
 
 class ServiceError(Exception):
@@ -35,7 +41,10 @@ class ServiceError(Exception):
 
 
 class Client:
-    """One service. A request that is told to come later does so, until ``patience_s`` is over."""
+    """One service. A request that is refused for now (429, 503) is sent again, until ``patience_s`` is over.
+
+    Connections stay open for the next request, until ``close`` or the end of the client; threads may share a client.
+    """
 
     def __init__(
         self, address: str = "http://127.0.0.1:8080", *, token: str | None = None, timeout_s: float = 90.0,
@@ -45,7 +54,13 @@ class Client:
             raise ValueError(f"not an address of a service: {address!r}; it begins with http://")
         self.address = address.rstrip("/")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._timeout_s, self._patience_s = timeout_s, patience_s
+        self._patience_s = patience_s
+        self._connections = _Connections(self.address, timeout_s)
+        weakref.finalize(self, self._connections.close)
+
+    def close(self) -> None:
+        """Close the connections that are kept; a later request opens new ones."""
+        self._connections.close()
 
     # ---------------------------------------------------------------------------------------- graphs
 
@@ -68,10 +83,9 @@ class Client:
     def upload(self, file: str | PathLike[str], id: str, *, directed: bool | None = None) -> str:
         """Send a graph file; the graph's id, when it is ready."""
         query = {"id": id} | ({} if directed is None else {"directed": str(directed).lower()})
-        content = Path(file).read_bytes()
-        return self._ready(
-            json.loads(self._send("POST", "/v1/graphs/upload", query, content, "application/octet-stream"))
-        )
+        with open(file, "rb") as content:
+            answer = self._send("POST", "/v1/graphs/upload", query, content, "application/octet-stream")
+        return self._ready(json.loads(answer))
 
     def unload(self, name: str) -> None:
         self._send("DELETE", f"/v1/graphs/{name}")
@@ -89,8 +103,8 @@ class Client:
 
     def neighbours(self, graph: str, source: int, hops: int = 1, *, limit: int = 10000) -> dict[int, int]:
         """Vertex to distance, within so many edges, nearest first."""
-        told = self._ask(graph, "neighbours", source=source, hops=hops, limit=limit)
-        return dict(zip(told["vertex"], told["distance"], strict=True))
+        near = self._ask(graph, "neighbours", source=source, hops=hops, limit=limit)
+        return dict(zip(near["vertex"], near["distance"], strict=True))
 
     def levels(self, graph: str, source: int) -> list[int]:
         """How many vertices are at distance 0, 1, 2, ..."""
@@ -119,17 +133,17 @@ class Client:
         end = time.monotonic() + timeout_s
         while True:
             left = max(0.0, min(30.0, end - time.monotonic()))
-            told = json.loads(self._send("GET", f"/v1/jobs/{job}", {"wait_s": f"{left:.3f}"}))
-            if told["state"] in _OVER:
+            found: dict[str, Any] = json.loads(self._send("GET", f"/v1/jobs/{job}", {"wait_s": f"{left:.3f}"}))
+            state = found["state"]
+            if state in _OVER:
                 break
             if not left:
-                raise TimeoutError(f"job {job} is {told['state']} after {timeout_s:g} s")
-        if told["state"] != "done":
-            problem = told["problem"] or {}
+                raise TimeoutError(f"job {job} is {state} after {timeout_s:g} s")
+        if state != "done":
+            problem = found["problem"] or {}
             raise ServiceError(
-                409, problem.get("detail", f"job {job} is {told['state']}"), problem.get("fix", "submit it again")
+                409, problem.get("detail", f"job {job} is {state}"), problem.get("fix", "submit it again")
             )
-        found: dict[str, Any] = told
         return found
 
     def cancel(self, job: str) -> None:
@@ -142,8 +156,7 @@ class Client:
 
     def events(self, job: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """(kind, data) of what happens, as it happens."""
-        request = self._request("GET", "/v1/events", {} if job is None else {"job": job})
-        with urllib.request.urlopen(request, timeout=self._timeout_s) as stream:  # noqa: S310 - __init__ takes http and https alone
+        with self._answer("GET", "/v1/events", {} if job is None else {"job": job}) as stream:
             kind = ""
             for line in stream:
                 name, _, value = line.decode().rstrip("\n").partition(": ")
@@ -165,12 +178,12 @@ class Client:
         content = self._send("GET", f"/v1/jobs/{job}/result/{name}.npy", {"run": str(run)})
         return read_npy(io.BytesIO(content))
 
-    def _ready(self, told: dict[str, Any]) -> str:
-        name = told["id"]
-        while told["state"] in ("waiting", "loading"):
-            told = json.loads(self._send("GET", f"/v1/graphs/{name}", {"wait_s": "30"}))
-        if told["state"] != "ready":
-            raise ServiceError(422, told["problem"]["detail"], told["problem"]["fix"])
+    def _ready(self, graph: dict[str, Any]) -> str:
+        name = graph["id"]
+        while graph["state"] in ("waiting", "loading"):
+            graph = json.loads(self._send("GET", f"/v1/graphs/{name}", {"wait_s": "30"}))
+        if graph["state"] != "ready":
+            raise ServiceError(422, graph["problem"]["detail"], graph["problem"]["fix"])
         return str(name)
 
     def _ask(self, graph: str, what: str, **query: int) -> Any:
@@ -181,8 +194,9 @@ class Client:
         return json.loads(self._send(method, path, {}, content, "application/json"))
 
     def _send(
-        self, method: str, path: str, query: dict[str, str] | None = None, content: bytes | None = None, kind: str = ""
-    ) -> bytes:
+        self, method: str, path: str, query: dict[str, str] | None = None, content: bytes | BinaryIO | None = None,
+        kind: str = "",
+    ) -> bytes:  # fmt: skip
         end = time.monotonic() + self._patience_s
         while True:
             try:
@@ -192,30 +206,108 @@ class Client:
                     raise
                 time.sleep(error.retry_after_s)
 
-    def _once(
-        self, method: str, path: str, query: dict[str, str] | None = None, content: bytes | None = None, kind: str = ""
-    ) -> bytes:
-        request = self._request(method, path, query or {}, content, kind)
-        try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:  # noqa: S310 - __init__ takes http and https alone
-                found: bytes = answer.read()
-                return found
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read()
-            try:
-                problem = json.loads(text)
-            except ValueError:
-                problem = {}
-            later = error.headers.get("Retry-After")
-            raise ServiceError(
-                error.code, problem.get("detail", error.reason), problem.get("fix", "see the service's log"),
-                None if later is None else float(later),
-            ) from None  # fmt: skip
+    def _once(self, *request: Any) -> bytes:
+        with self._answer(*request) as answer:
+            return answer.read()
 
-    def _request(
-        self, method: str, path: str, query: dict[str, str], content: bytes | None = None, kind: str = ""
-    ) -> urllib.request.Request:
-        url = self.address + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
-        headers = {**self._headers, **({"Content-Type": kind} if content is not None else {})}
-        return urllib.request.Request(url, data=content, method=method, headers=headers)  # noqa: S310 - __init__ takes http and https alone
+    @contextlib.contextmanager
+    def _answer(
+        self, method: str, path: str, query: dict[str, str] | None = None, content: bytes | BinaryIO | None = None,
+        kind: str = "",
+    ) -> Iterator[HTTPResponse]:  # fmt: skip
+        headers = self._headers | ({"Content-Type": kind} if content is not None else {})
+        if content is not None and not isinstance(content, bytes):
+            content.seek(0)
+            headers["Content-Length"] = str(os.fstat(content.fileno()).st_size)
+        target = path + (f"?{urlencode(query)}" if query else "")
+        connection, answer = self._connections.request(method, target, content, headers)
+        try:
+            if answer.status >= 300:
+                raise _refusal(answer)
+            yield answer
+        finally:
+            self._connections.keep(connection, answer)
+
+
+class _Connections:
+    """Connections to one service, directly or through the proxy that the environment names."""
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        parts = urlsplit(address)
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname or "", parts.port
+        self._timeout_s, self._prefix = timeout_s, parts.path
+        self._idle: deque[HTTPConnection] = deque()
+        self._proxy, self._to_proxy = None, {}
+        proxy = getproxies().get(parts.scheme)
+        if proxy and not proxy_bypass(parts.netloc):
+            self._proxy = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+            if self._proxy.username:
+                who = f"{self._proxy.username}:{self._proxy.password or ''}"
+                self._to_proxy = {"Proxy-Authorization": f"Basic {base64.b64encode(who.encode()).decode()}"}
+            self._prefix = parts.path if self._secure else address
+
+    def request(
+        self, method: str, target: str, content: bytes | BinaryIO | None, headers: dict[str, str]
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        """Send a request; the connection goes back to ``keep``."""
+        headers = headers if self._secure else headers | self._to_proxy
+        while True:
+            connection, used = self._take()
+            try:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an answer may have come early
+                    connection.request(method, self._prefix + target, content, headers)
+                return connection, connection.getresponse()
+            except RemoteDisconnected:
+                connection.close()
+                if not (used and method == "GET"):  # else the service closed it when we were about to ask again
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+
+    def keep(self, connection: HTTPConnection, answer: HTTPResponse) -> None:
+        """Take a connection back; one whose answer was not read to its end is closed."""
+        if answer.isclosed() and not answer.will_close:
+            self._idle.append(connection)
+        else:
+            answer.close()
+            connection.close()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _take(self) -> tuple[HTTPConnection, bool]:
+        """A connection, and whether it was used before."""
+        with contextlib.suppress(IndexError):
+            while connection := self._idle.pop():
+                if not _has_input(connection):
+                    return connection, True
+                connection.close()  # the service has closed it
+        host, port = (self._host, self._port) if self._proxy is None else (self._proxy.hostname or "", self._proxy.port)
+        new = HTTPSConnection if self._secure else HTTPConnection
+        connection = new(host, port, timeout=self._timeout_s, blocksize=_PIECE_BYTES)
+        if self._proxy is not None and self._secure:
+            connection.set_tunnel(self._host, self._port, self._to_proxy)
+        return connection, False
+
+
+def _has_input(connection: HTTPConnection) -> bool:
+    """Whether something came in between two requests: the end, for an answer would have no request."""
+    waiting = select.poll()
+    waiting.register(connection.sock, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _refusal(answer: HTTPResponse) -> ServiceError:
+    if answer.status < 400:
+        return ServiceError(answer.status, "the service is elsewhere", f"ask at {answer.headers.get('Location')}")
+    try:
+        problem = json.loads(answer.read())
+    except ValueError:
+        problem = {}
+    later = answer.headers.get("Retry-After")
+    return ServiceError(
+        answer.status, problem.get("detail", answer.reason), problem.get("fix", "see the service's log"),
+        None if later is None else float(later),
+    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError, InputError
 
 EXIT_OK = 0
 EXIT_INTERNAL = 1  # a defect of Tandem itself
@@ -27,9 +27,9 @@ class ConfigError(InputError):
     """A configuration that cannot be used."""
 
 
-class EnvironmentProblem(InputError):
+class EnvironmentProblem(ExplainedError):
     """Something outside the graph and the configuration that stops the job."""
 
 
-class NotCertified(InputError):
+class NotCertified(ExplainedError):
     """A result that could not be proven right: never handed out as a number."""

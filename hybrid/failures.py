@@ -1,4 +1,4 @@
-"""From an exception to what the user is told and the exit code; the same for a command and for one rank of many."""
+"""From an exception to a message for the user and the exit code; the same for a command and for one rank of many."""
 
 from __future__ import annotations
 
@@ -24,35 +24,38 @@ from hybrid.errors import (
 )
 
 DEFECT = "this is a defect of Tandem. Fix: report it with the lines above"
+_CODES: dict[type, int] = {  # the nearest class of an error counts
+    ConfigError: EXIT_CONFIG,
+    InputError: EXIT_INPUT,
+    EnvironmentProblem: EXIT_ENVIRONMENT,
+    ExchangeError: EXIT_ENVIRONMENT,
+    CommError: EXIT_ENVIRONMENT,
+    OSError: EXIT_ENVIRONMENT,
+    MemoryError: EXIT_ENVIRONMENT,
+    NotCertified: EXIT_NOT_CERTIFIED,
+    KeyboardInterrupt: EXIT_INTERRUPTED,
+}
 
 
 def explain_failure(error: BaseException) -> tuple[str, int]:
     """One line that ends with the fix, and the exit code. EXIT_INTERNAL: show the traceback as well."""
-    told, code = _explain(error)
-    return printable_lines(told), code
+    if type(error).__module__.startswith("mpi4py"):
+        reason = f"MPI failed ({error}): most likely another rank or the network is gone"
+        return printable_lines(f"{reason}. Fix: look for the first line that names a rank"), EXIT_ENVIRONMENT
+    code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), EXIT_INTERNAL)
+    return printable_lines(DEFECT if code == EXIT_INTERNAL else _message(error)), code
 
 
-def _explain(error: BaseException) -> tuple[str, int]:
+def _message(error: BaseException) -> str:
     match error:
-        case ConfigError():
-            return str(error), EXIT_CONFIG
-        case EnvironmentProblem() | ExchangeError() | CommError():
-            return str(error), EXIT_ENVIRONMENT
-        case NotCertified():
-            return str(error), EXIT_NOT_CERTIFIED
-        case InputError():
-            return str(error), EXIT_INPUT
         case KeyboardInterrupt():
-            return "interrupted; everything was stopped", EXIT_INTERRUPTED
+            return "interrupted; everything was stopped"
         case MemoryError():
-            return "not enough memory. Fix: use a smaller graph or a machine with more", EXIT_ENVIRONMENT
+            return "not enough memory. Fix: use a smaller graph or a machine with more"
         case OSError():
-            return _explain_os_error(error), EXIT_ENVIRONMENT
-        case _ if type(error).__module__.startswith("mpi4py"):
-            reason = f"MPI failed ({error}): most likely another rank or the network is gone"
-            return f"{reason}. Fix: look for the first line that names a rank", EXIT_ENVIRONMENT
+            return _explain_os_error(error)
         case _:
-            return DEFECT, EXIT_INTERNAL
+            return str(error)
 
 
 def _explain_os_error(error: OSError) -> str:

@@ -14,7 +14,7 @@ import traceback
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from exchange.escape import PrintableFormatter
 from hybrid.checkout import MPI, install_packages
 from hybrid.config.schema import Config
@@ -109,7 +109,7 @@ def tell_failure(transport: MpiTransport, announcer: Announcer, error: BaseExcep
     told, code = explain_failure(error)
     trace = "".join(traceback.format_exception(error)) if code == EXIT_INTERNAL else ""
     # What is wrong with the configuration or the graph is wrong wherever it is noticed.
-    everywhere = transport.rank == 0 and isinstance(error, InputError)
+    everywhere = transport.rank == 0 and isinstance(error, ExplainedError)
     who = "" if everywhere else f"rank {transport.rank} on {transport.host}: "
     announcer.failed(transport.rank, transport.host, f"{trace}tandem: error: {who}{told}\n")
 

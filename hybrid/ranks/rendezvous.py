@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cpu_engine.comm.requests import Driver
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
@@ -18,7 +18,7 @@ from hybrid.ranks.collectives import Seat, share_facts
 class Agreed(Exception):
     """An error that every rank has come to at the same point: rank 0 tells it, all of them end with its code."""
 
-    def __init__(self, error: InputError) -> None:
+    def __init__(self, error: ExplainedError) -> None:
         self.error = error
         super().__init__(str(error))
 

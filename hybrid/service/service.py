@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from cpu_engine.graph.formats.bounds import bounded
 from hybrid.algorithms import description_of
 from hybrid.algorithms.algorithm import Algorithm
@@ -204,7 +204,7 @@ class Service:
             try:
                 with bounded(self.limits.while_reading(require_open)):
                     return call(*arguments)
-            except (InputError, OSError) as error:
+            except (ExplainedError, OSError) as error:
                 raise problem_of(error) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._files, run)

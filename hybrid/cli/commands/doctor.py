@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from exchange.isolated import isolated_command
 from hybrid.checkout import MPI, install_packages
 from hybrid.cli.commands.options import add_config_options, config_from
@@ -173,7 +173,7 @@ def _trial(subject: str, place: Path, make: Callable[[], Path], fix: str) -> Fin
         return Finding("ok", subject, f"{place}, written and read, {free:.1f} GiB free")
     except OSError as error:
         return Finding("FAIL", subject, f"{place} cannot be used: {error.strerror or error}", fix)
-    except InputError as error:
+    except ExplainedError as error:
         at = "" if error.path is None else f" ({error.path})"
         return Finding("FAIL", subject, f"{place} cannot be used: {error.reason}{at}", error.fix or fix)
     finally:
@@ -219,7 +219,7 @@ def check_graph(config: Config) -> Iterator[Finding]:
         require_room_to_open(wanted)
         needed = extent.build_bytes(wanted_direction(wanted), consume=True)
         yield Finding("ok", "graph", f"{name}: {told}; building it takes about {needed / _GIB:.2f} GiB")
-    except InputError as error:
+    except ExplainedError as error:
         line = "" if error.line is None else f", line {error.line}"
         yield Finding(
             "FAIL", "graph", f"{name}{line}: {error.reason}", error.fix or "check graph.path and graph.format"
@@ -253,7 +253,7 @@ def check_mpi(config: Config) -> Iterator[Finding]:
 
     try:
         launcher = find_launcher(config.cluster.mpirun)
-    except InputError as error:
+    except ExplainedError as error:
         yield Finding("FAIL", "mpi", error.reason, error.fix or "")
         return
     command = [launcher, "-n", "2", "--map-by", ":OVERSUBSCRIBE"]

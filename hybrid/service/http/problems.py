@@ -1,11 +1,11 @@
-"""What a client is told when something cannot be done: RFC 9457 problem documents with cause and fix."""
+"""What a client is answered when something cannot be done: RFC 9457 problem documents with cause and fix."""
 
 from __future__ import annotations
 
 import errno
 from typing import Any
 
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from cpu_engine.graph.formats.bounds import TooLarge
 from hybrid.errors import EnvironmentProblem, NotCertified
 
@@ -29,8 +29,12 @@ TITLES = {
     504: "Too late",
     507: "Not enough memory or disk",
 }
-
-
+_STATUS_OF: dict[type, int] = {  # the nearest class of an error counts
+    ExplainedError: 422,
+    TooLarge: 413,
+    EnvironmentProblem: 507,
+    NotCertified: 500,
+}
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -56,15 +60,13 @@ class Problem(Exception):
 
 
 def problem_of(error: BaseException) -> Problem:
-    """An error of the engines as a client is told: no path of this machine is in it."""
+    """An error of the engines as a client may see it: no path of this machine is in it."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, NotCertified):
-        return Problem(500, error.reason, error.fix or "report it with the graph")
-    if isinstance(error, InputError):
+    if isinstance(error, ExplainedError):
         value = "" if error.value is None else f" (value {error.value!r})"
         line = "" if error.line is None else f"line {error.line}: "
-        status = 507 if isinstance(error, EnvironmentProblem) else 413 if isinstance(error, TooLarge) else 422
+        status = next(_STATUS_OF[kind] for kind in type(error).__mro__ if kind in _STATUS_OF)
         return Problem(status, f"{line}{error.reason}{value}", error.fix or "change the request")
     if isinstance(error, MemoryError):
         return Problem(507, "not enough memory", "unload a graph, or ask for less")

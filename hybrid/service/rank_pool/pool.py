@@ -22,7 +22,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.launch.command import Launch, ask_flavour, build_launch, find_launcher, this_machine
@@ -63,7 +63,7 @@ class Crew:
         self._launcher, self._flavour = "", ""
         self._folders: CrewFolders | None = None
         self._thread: threading.Thread | None = None
-        self._first: InputError | None = None  # why the very first crew did not come
+        self._first: ExplainedError | None = None  # why the very first crew did not come
         self._tickets = 0
         self._wanted = 0  # the order that somebody waits for
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
@@ -191,7 +191,7 @@ class Crew:
         while self.state.state != ENDING:
             self.state.starts()
             self._forget_orders()
-            problem: InputError
+            problem: ExplainedError
             try:
                 with self._door() as (listening, path):
                     problem = self._watch(CrewProcess(self._launch(path), listening))

@@ -15,7 +15,7 @@ import pytest
 import hybrid
 from cpu_engine.errors import InputError
 from hybrid.api.results import Result
-from hybrid.errors import ConfigError, NotCertified
+from hybrid.errors import ConfigError, EnvironmentProblem, NotCertified
 
 PATHS = [(0, 1), (1, 2), (2, 3), (0, 4), (7, 8)]
 TRIANGLES = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e"), ("e", "f"), ("f", "d")]
@@ -228,9 +228,9 @@ def test_without_pyarrow_or_matplotlib(graph: hybrid.Graph, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     found: Result = graph.bfs(0)
-    with pytest.raises(InputError, match=r"pip install -c constraints\.txt pyarrow"):
+    with pytest.raises(EnvironmentProblem, match=r"pip install -c constraints\.txt pyarrow"):
         found.to_arrow()
-    with pytest.raises(InputError, match=r"pip install -c constraints\.txt matplotlib"):
+    with pytest.raises(EnvironmentProblem, match=r"pip install -c constraints\.txt matplotlib"):
         found.plot_distribution()
 
 

@@ -25,7 +25,7 @@ from benchmarks.output import Report, check_targets, publish
 from benchmarks.peers import PEERS, Peer
 from benchmarks.plot import Bar, Series, draw_bars, draw_lines, spread, write_plot
 from benchmarks.strategies import fastest_steps
-from cpu_engine.errors import InputError
+from cpu_engine.errors import ExplainedError
 from hybrid.checkout import install_packages
 from hybrid.errors import ConfigError
 from hybrid.planning.machine_facts import MachineState
@@ -191,7 +191,7 @@ def test_mistakes_are_told_before_anything_is_measured(
     parser = argparse.ArgumentParser()
     add_benchmarks(parser)
     options = parser.parse_args(["bfs", *words])
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(ExplainedError, match=reason):
         check(options)
 
 
