@@ -199,7 +199,7 @@ def _top_row(who: str, value: object, most: float) -> Markup:
     return el("tr", el("th", who, scope="row"), el("td", bar, class_="fill"), el("td", figure(value)))
 
 
-def draw_library_runs(facts: Facts) -> Markup:
+def draw_algorithm_runs(facts: Facts) -> Markup:
     """One row per source, where the algorithm has sources."""
     runs = [run for run in facts.run_rows if "source" in run]
     if not runs:
