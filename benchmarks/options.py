@@ -319,26 +319,26 @@ ALGORITHMS = {
     "betweenness": "our betweenness from a few start vertices",
 }
 BENCHMARKS: dict[str, tuple[str, str, Add]] = {
-    "bfs": ("our BFS and its peers on one graph, in turns", "benchmarks.bfs", _add_bfs),
+    "bfs": ("our BFS and its peers on one graph, in turns", "benchmarks.suites.bfs", _add_bfs),
     **{
-        name: (f"{what} and its peers on one graph, in turns", "benchmarks.algorithms", _add_algorithm)
+        name: (f"{what} and its peers on one graph, in turns", "benchmarks.suites.algorithms", _add_algorithm)
         for name, what in ALGORITHMS.items()
     },
-    "build": ("from an edge list to a graph: ours and the peers'", "benchmarks.build", _add_build),
+    "build": ("from an edge list to a graph: ours and the peers'", "benchmarks.suites.build", _add_build),
     "strategies": (
         "every strategy, level by level: time and edges looked at",
-        "benchmarks.strategies",
+        "benchmarks.suites.strategies",
         _add_strategies,
     ),
     "threads": ("how BFS gains from threads", "benchmarks.machine.threads", _add_threads),
-    "many": ("64 sources at once against one after the other", "benchmarks.many", _add_many),
-    "growth": ("how build and BFS grow with the graph", "benchmarks.growth", _add_growth),
+    "many": ("64 sources at once against one after the other", "benchmarks.suites.many", _add_many),
+    "growth": ("how build and BFS grow with the graph", "benchmarks.suites.growth", _add_growth),
     "ranks": ("BFS on MPI ranks: every engine and policy against one rank", "benchmarks.ranks.command", _add_ranks),
-    "loops": ("user-written loops and vertex programs against the tuned ones", "benchmarks.loops", _add_loops),
-    "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.regret", _add_regret),
+    "loops": ("user-written loops and vertex programs against the tuned ones", "benchmarks.suites.loops", _add_loops),
+    "regret": ("does npu.mode auto ever lose against the CPU alone?", "benchmarks.suites.regret", _add_regret),
     "service": (
         "the resident service: start, one client, many with and without batching",
-        "benchmarks.service",
+        "benchmarks.suites.service",
         _add_service,
     ),
     "soak": (
@@ -348,11 +348,11 @@ BENCHMARKS: dict[str, tuple[str, str, Add]] = {
     ),
     "networkx": (
         "a first BFS through the NetworkX backend against NetworkX's own, however the graph was built",
-        "benchmarks.networkx_backend",
+        "benchmarks.suites.networkx_backend",
         _add_networkx,
     ),
-    "start": ("does a worker that is starting delay the CPU engine?", "benchmarks.start", _add_start),
+    "start": ("does a worker that is starting delay the CPU engine?", "benchmarks.suites.start", _add_start),
     "busy": ("what do other busy programs cost?", "benchmarks.machine.busy", _add_busy),
-    "exchange": ("a round through the exchange directory, worker warm", "benchmarks.exchange", _add_exchange),
+    "exchange": ("a round through the exchange directory, worker warm", "benchmarks.suites.exchange", _add_exchange),
     "machine": ("memory bandwidth of this machine", "benchmarks.machine.command", _add_machine),
 }

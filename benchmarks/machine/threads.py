@@ -7,7 +7,6 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.bfs import describe_graph
 from benchmarks.contest.gap import GapContestant, find_program
 from benchmarks.contest.process import Seat, SeatedContestant
 from benchmarks.contest.rounds import Contestant, Record, play
@@ -16,6 +15,7 @@ from benchmarks.contest.workload import config_of, hand_out, open_workload, refe
 from benchmarks.output import Report
 from benchmarks.peers import OURS
 from benchmarks.plot import Series, draw_lines
+from benchmarks.suites.bfs import describe_graph
 from hybrid.cli.terminal import progress, seconds, table
 from hybrid.planning.machine_facts import cpu_count
 

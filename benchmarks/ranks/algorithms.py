@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.algorithms import with_weights
-from benchmarks.bfs import describe_graph
 from benchmarks.contest.rounds import FIX
 from benchmarks.contest.workload import Workload, config_of, open_workload, work_folder
 from benchmarks.output import Report
 from benchmarks.plot import Bar, draw_bars
 from benchmarks.ranks.command import run_ranks
+from benchmarks.suites.algorithms import with_weights
+from benchmarks.suites.bfs import describe_graph
 from cpu_engine.graph.store.graph_store import save_store
 from cpu_engine.ranks.algorithms import rank_algorithm
 from hybrid.cli.terminal import progress, seconds, table

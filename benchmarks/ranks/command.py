@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bfs import describe_graph
 from benchmarks.contest.rounds import FIX
 from benchmarks.contest.workload import Workload, config_of, open_workload, work_folder
 from benchmarks.output import Report
 from benchmarks.plot import Bar, draw_bars
+from benchmarks.suites.bfs import describe_graph
 from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph

@@ -1,6 +1,6 @@
 """What was measured on this machine, kept between jobs: one JSON file per host in the cache folder.
 
-Owns the file and the figures' meaning; calibration_measure.py makes them. Invariant: the file is whole or absent
+Owns the file and the figures' meaning; measurement.py makes them. Invariant: the file is whole or absent
 (temporary name, rename), and one of another layout, host or damaged counts as none: nothing is ever guessed from it.
 """
 

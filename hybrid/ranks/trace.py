@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,8 +39,8 @@ class RankTrace:
         """Take over what an engine has recorded."""
         actor = rank_actor(self._seat.rank)
         for kind, t0, t1, details in events:
-            times = {"t0": t0 - self._origin, "t1": t1 - self._origin}
-            self.events.append({**times, "actor": actor, "kind": kind, "source": source, **details})
+            event = {"t0": t0 - self._origin, "t1": t1 - self._origin, "actor": actor, "kind": kind, "source": source}
+            self.events.append(cast(Event, event | details))
 
     def collect(self, trace: Trace) -> Driver[None]:
         """Put the events of all ranks into rank 0's trace, in the order in which they ended."""

@@ -47,9 +47,9 @@ class Facts:
         return bool(self.ranks)
 
     @property
-    def of_library(self) -> bool:
-        """Whether this is not a BFS, which has pictures of its own."""
-        return "spread" in self.summary
+    def is_bfs(self) -> bool:
+        """Whether this is a BFS, which has pictures of its own."""
+        return "spread" not in self.summary
 
     @property
     def certified(self) -> bool:

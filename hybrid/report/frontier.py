@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybrid.charts.lettering import CHARACTER, NARROW_PAGE, fitted_text
-from hybrid.charts.markup import Markup, el, join, percent
+from hybrid.charts.markup import Markup, el, percent
 from hybrid.charts.scale import LogScale
 from hybrid.charts.units import compact, count, number, plural, seconds
+from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
 from hybrid.report.blocks import DIRECTIONS
 from hybrid.report.events import Event, SourceRun
 
@@ -106,36 +107,27 @@ def draw_frontier(run: SourceRun, bars: Sequence[Bar], name: str) -> Markup:
     floor = TOP + FRONTIER_HEIGHT
     edges_floor = floor + 42 + 18 + EDGES_HEIGHT
     slot = slot_of(bars)
-    axis = [*_draw_ticks(frontier, floor), *_draw_ticks(edges, edges_floor, wanted=2)]
-    grid = [el("line", x1=0, x2="100%", y1=y, y2=y, class_="grid") for _, y in axis]
-    base = [el("line", x1=0, x2="100%", y1=y, y2=y, class_="base") for y in (floor, edges_floor)]
+    axes = [count_axis(frontier, floor), count_axis(edges, edges_floor, wanted=2)]
     places = _places(bars, slot)
     columns = [
         _draw_bar(bar, place, i * slot, slot, (frontier, floor), (edges, edges_floor))
         for i, (bar, place) in enumerate(zip(bars, places, strict=True))
     ]
-    drawing = el(
-        "svg",
-        el("title", f"Frontier and direction per step, source {run.source}", id=f"{name}-t"),
-        el("desc", describe_bars(bars), id=f"{name}-d"),
-        join(grid),
+    drawn = [
+        *(grid for grid, _ in axes),
         el("text", "edges looked at", x=2, y=floor + 56, class_="caption"),
         el("text", "frontier vertices", x=2, y=11, class_="caption"),
-        join(columns),
-        join(base),
-        class_="plot",
-        width="100%",
-        height=edges_floor + 6,
-        role="img",
-        aria_labelledby=f"{name}-t {name}-d",
-    )
-    labels = [el("text", text, x=88, y=y + 4, class_="tick", text_anchor="end") for text, y in axis]
-    words = [
-        el("text", "direction", x=88, y=floor + 16, class_="tick", text_anchor="end"),
-        el("text", "level" if bars[0].levels[0] else "step", x=88, y=floor + 32, class_="tick", text_anchor="end"),
+        *columns,
+        across(floor, "base"),
+        across(edges_floor, "base"),
     ]
-    names = el("svg", *labels, *words, class_="names", width=96, height=edges_floor + 6, aria_hidden="true")
-    return el("div", names, el("div", drawing, class_="scroll"), class_="timeline")
+    names = [
+        *(labels for _, labels in axes),
+        tick_name("direction", floor + 16),
+        tick_name("level" if bars[0].levels[0] else "step", floor + 32),
+    ]
+    title = f"Frontier and direction per step, source {run.source}"
+    return wide_plot(name, title, drawn, names, edges_floor + 6, about=describe_bars(bars))
 
 
 def slot_of(bars: Sequence[Bar]) -> float:
@@ -162,20 +154,16 @@ def sign_key(bars: Sequence[Bar]) -> str:
     return ", ".join(f"{SIGNS[name]} {SIGN_WORDS[name]}" for name in SIGNS if name in used)
 
 
-def _draw_ticks(scale: LogScale, floor: float, wanted: int = 5) -> list[tuple[str, float]]:
-    return [(compact(value), round(floor - scale.of(value), 1)) for value in scale.ticks(wanted)]
-
-
 def _draw_bar(
     bar: Bar, place: str, x: float, slot: float, frontier: tuple[LogScale, float], edges: tuple[LogScale, float]
 ) -> Markup:
     style = f"k-{bar.direction}" if bar.direction in (*DIRECTIONS, "mixed") else "k-cpu"
     width, middle = slot * 0.76, x + slot / 2
-    left = percent(middle - width / 2)
+    left = middle - width / 2
     scale, floor = frontier
     height, most = scale.of(bar.frontier), scale.of(bar.frontier_most)
     parts = [el("title", tip_of_bar(bar))]
-    parts.append(el("rect", x=left, y=floor - height, width=percent(width), height=height, class_=style))
+    parts.append(stretch(left, floor - height, width, height, style))
     if most - height > 1.5:
         parts.append(
             el("line", x1=percent(middle), x2=percent(middle), y1=floor - height, y2=floor - most, class_="whisker")
@@ -189,7 +177,7 @@ def _draw_bar(
     scale, floor = edges
     height = scale.of(bar.edges)
     if height:
-        parts.append(el("rect", x=left, y=floor - height, width=percent(width), height=height, class_="k-edges"))
+        parts.append(stretch(left, floor - height, width, height, "k-edges"))
     if bar.merges:
         parts.append(_draw_gift(bar, x, frontier[1]))
     return el("g", *parts, class_="m")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
-from hybrid.report.charts import draw_comparison
+from hybrid.report.breakdown import draw_comparison
 from hybrid.report.events import as_dict
 from hybrid.report.facts import Facts
 

@@ -15,14 +15,16 @@ from typing import Any
 from hybrid.charts.head import draw_head
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, plural, seconds, share
-from hybrid.report import ranks_style, script, style
-from hybrid.report.charts import draw_breakdown
+from hybrid.report import script, style
+from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
+from hybrid.report.breakdown import draw_breakdown
 from hybrid.report.events import as_list
 from hybrid.report.facts import Facts, facts_of
 from hybrid.report.headline import draw_cards, draw_headline, top_line
-from hybrid.report.library_sections import draw_counters, draw_library_runs, draw_result, draw_result_cards, draw_spread
 from hybrid.report.panels import draw_sources, draw_whole_job
-from hybrid.report.ranks_section import draw_ranks_section
+from hybrid.report.ranks.section import draw_ranks_section
+from hybrid.report.ranks.style import CSS as RANKS_CSS
+from hybrid.report.ranks.style import PATTERNS as RANKS_PATTERNS
 from hybrid.report.tables import round_table, run_table
 
 
@@ -31,16 +33,16 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
     facts = facts_of(summary, trace)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     state = "certified" if facts.certified else "NOT certified"
-    css = ranks_style.CSS if facts.on_ranks else ""
+    css = RANKS_CSS if facts.on_ranks else ""
     head = draw_head(f"{facts.graph.get('name') or 'report'} ({state})", style.CSS, css, scripted=True)
     body = el(
         "body",
         style.PATTERNS,
-        ranks_style.PATTERNS if facts.on_ranks else "",
+        RANKS_PATTERNS if facts.on_ranks else "",
         el(
             "main",
             top_line(facts, written),
-            *(_library_sections(facts) if facts.of_library else _bfs_sections(facts)),
+            *(_bfs_sections(facts) if facts.is_bfs else _algorithm_sections(facts)),
             el(
                 "section",
                 el("h2", "Where the seconds went"),
@@ -71,12 +73,12 @@ def _bfs_sections(facts: Facts) -> list[Markup]:
     ]
 
 
-def _library_sections(facts: Facts) -> list[Markup]:
+def _algorithm_sections(facts: Facts) -> list[Markup]:
     return [
         draw_result(facts),
         draw_result_cards(facts),
         draw_spread(facts),
-        draw_library_runs(facts),
+        draw_algorithm_runs(facts),
         draw_counters(facts),
     ]
 
@@ -142,7 +144,7 @@ def _certificate_section(facts: Facts) -> Markup:
         else "No value had to be thrown away."
     )
     promise = "A wrong worker can therefore not change an answer." if facts.certified else ""
-    words = f" {after if repairs else ''}" if facts.of_library else f" {after} {promise}"
+    words = f" {after} {promise}" if facts.is_bfs else f" {after if repairs else ''}"
     again = [
         f"Computed again by {one.get('method')}, because: {one.get('reason')}. Record: {one.get('record') or 'none'}."
         for one in facts.repairs

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid.charts.head import draw_head
-from hybrid.charts.lettering import fitted_text
-from hybrid.charts.markup import Markup, el, percent
+from hybrid.charts.markup import Markup, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import count, moment, plural, seconds, share
 from hybrid.report import script, style
@@ -21,7 +20,7 @@ from hybrid.report.blocks import Block, gather
 from hybrid.report.events import Event, read_events
 from hybrid.report.panels import legend_item, zoomable
 from hybrid.report.tables import row, table
-from hybrid.report.timeline import AXIS, GAP, LABEL_FROM, LANE, NARROWEST, SEPARATE_FROM, draw_frame
+from hybrid.report.timeline import AXIS, GAP, LANE, NARROWEST, Lane, draw_block, draw_lanes
 from hybrid.results.trace import Trace
 
 MAX_LANES = 64
@@ -105,19 +104,28 @@ def name_of(event: Event) -> str:
     return " ".join(part for part in (event.text("program"), event.kind, event.text("operator")) if part)
 
 
-def _tip(block: Block) -> str:
-    event = block.event
-    if event is None:
-        return block.tip
-    rounds = event.count("rounds")
-    first = event.count("round")
-    facts = [
-        f"rounds {count(first)} to {count(first + rounds - 1)}" if rounds > 1 else f"round {first}" if rounds else "",
-        *(f"{name} {count(event.facts[name])}" for name in ("tasks", "work", "edges", "steals") if name in event.facts),
-        "simulated" if event.facts.get("simulated") else "",
-    ]
-    told = ", ".join(one for one in facts if one)
-    return f"{name_of(event)}: {seconds(event.duration)}.{' ' + told + '.' if told else ''} At {moment(event.t0)}"
+class _Stretch(Block):
+    """What one thread did in one launch."""
+
+    @property
+    def name(self) -> str:
+        return "" if self.event is None else name_of(self.event)
+
+    @property
+    def tip(self) -> str:
+        event = self.event
+        if event is None:
+            return self.gathered
+        rounds, first = event.count("rounds"), event.count("round")
+        which = f"rounds {count(first)} to {count(first + rounds - 1)}" if rounds > 1 else f"round {first}"
+        facts = [
+            which if rounds else "",
+            *(f"{name} {count(event.facts[name])}" for name in ("tasks", "work", "edges", "steals")
+              if name in event.facts),
+            "simulated" if event.facts.get("simulated") else "",
+        ]  # fmt: skip
+        known = ", ".join(one for one in facts if one)
+        return f"{self.name}: {seconds(event.duration)}.{' ' + known + '.' if known else ''} At {moment(event.t0)}"
 
 
 def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
@@ -135,29 +143,15 @@ def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
 
 
 def _draw(threads: Mapping[int, Sequence[Event]], scale: TimeScale) -> Markup:
-    height = AXIS + len(threads) * (LANE + GAP)
-    rows, body = [], []
+    lanes, body = [], []
     for place, (thread, events) in enumerate(threads.items()):
-        y = AXIS + place * (LANE + GAP)
-        rows.append((f"Thread {thread}", y, LANE))
-        blocks = [Block(e.t0, e.t1, STYLES.get(e.kind, "cpu"), e, None, e.duration) for e in events]
-        body += [_draw_block(one, y, scale) for one in gather(blocks, scale, narrow=NARROWEST, budget=BLOCKS)]
+        lane = Lane("cpu", f"Thread {thread}", AXIS + place * (LANE + GAP))
+        lanes.append((lane.title, lane.y, lane.height))
+        blocks = [_Stretch(e.t0, e.t1, STYLES.get(e.kind, "cpu"), e, None, e.duration) for e in events]
+        body += [draw_block(one, lane, scale) for one in gather(blocks, scale, narrow=NARROWEST, budget=BLOCKS)]
     waits = sum(e.duration for own in threads.values() for e in own if e.kind == "wait")
     words = f"{plural(len(threads), 'thread')} over {seconds(scale.span)}; {seconds(waits)} of waiting in all."
-    return draw_frame(rows, scale, height, body, name="threads", title="What each thread did when", description=words)
-
-
-def _draw_block(block: Block, y: int, scale: TimeScale) -> Markup:
-    left, right = scale.at(block.t0), scale.at(block.t1)
-    width = max(right - left, NARROWEST)
-    left = min(left, 100 - width)
-    name = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
-    parts = [el("title", _tip(block))]
-    parts.append(el("rect", x=percent(left), y=y, width=percent(width), height=LANE, class_=name))
-    if block.event is not None and width >= LABEL_FROM:
-        text = name_of(block.event)
-        parts.append(fitted_text(text, left + width / 2, y + LANE / 2 + 4, width, class_=f"t-{block.style}"))
-    return el("g", *parts, class_="m")
+    return draw_lanes(lanes, scale, body, GAP, "threads", "What each thread did when", words)
 
 
 def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:

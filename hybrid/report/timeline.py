@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hybrid.charts import units
 from hybrid.charts.lettering import fits, fitted_text
 from hybrid.charts.markup import EMPTY, Markup, el, join, percent
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import plural, seconds
+from hybrid.charts.wide_plot import band, stretch, time_axis, wide_plot
 from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges, join_waits
 from hybrid.report.events import Event, SourceRun
 
@@ -176,7 +176,7 @@ def _draw_lanes(
                 [block_of(e, by_direction=by_direction) for e in own], scale, narrow=NARROWEST, budget=budget
             )
             parts += [
-                _draw_block(block, _room(place[actor], block, blocks), scale, pickable=not by_direction)
+                draw_block(block, _room(place[actor], block, blocks), scale, pickable=not by_direction)
                 for block in blocks
             ]
     if "npu" in place:
@@ -200,23 +200,24 @@ def _room(lane: Lane, block: Block, others: Sequence[Block]) -> Lane:
     return Lane(lane.actor, lane.title, y, half, ready)
 
 
-def _extent(t0: float, t1: float, scale: TimeScale) -> tuple[float, float]:
+def extent(t0: float, t1: float, scale: TimeScale) -> tuple[float, float]:
     """Left edge and width in per cent, at least NARROWEST wide and inside the picture."""
     left, right = scale.at(t0), scale.at(t1)
     width = max(right - left, NARROWEST)
     return min(left, 100 - width), width
 
 
-def _draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool) -> Markup:
-    x, width = _extent(block.t0, block.t1, scale)
+def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = False) -> Markup:
+    """The block in its lane, with its name where there is room; a click on a ``pickable`` one chooses its source."""
+    x, width = extent(block.t0, block.t1, scale)
     style = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
     parts = [el("title", block.tip)]
-    parts.append(el("rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_=style))
+    parts.append(stretch(x, lane.y, width, lane.height, style))
     if block.inner > 0 and scale.shows(*(span := _computing(block, lane.ready))):
-        left, inner = _extent(*span, scale)
+        left, inner = extent(*span, scale)
         inset = lane.height // 6
         y, height = lane.y + inset, lane.height - 2 * inset
-        parts.append(el("rect", x=percent(left), y=y, width=percent(inner), height=height, class_="k-compute"))
+        parts.append(stretch(left, y, inner, height, "k-compute"))
     if block.name and width >= LABEL_FROM:
         longer = f"{block.name} {seconds(block.busy)}"
         text = longer if fits(longer, width) else block.name
@@ -239,11 +240,9 @@ def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Ma
         start, end = min(e.t0 for e in run.events), max(e.t1 for e in run.events)
         if not scale.shows(start, end):
             continue
-        x, width = _extent(start, end, scale)
+        x, width = extent(start, end, scale)
         tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
-        rect = el(
-            "rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_=f"k-source{number % 2}"
-        )
+        rect = stretch(x, lane.y, width, lane.height, f"k-source{number % 2}")
         label = (
             fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
             if width >= LABEL_FROM
@@ -274,9 +273,9 @@ def _draw_worker_life(lane: Lane, events: Sequence[Event], scale: TimeScale) -> 
     lives = _lives(events, scale.end)
     for number, (begin, finish, death) in enumerate(lives):
         if finish > begin and scale.shows(begin, finish):
-            x, width = _extent(begin, finish, scale)
+            x, width = extent(begin, finish, scale)
             tip = el("title", "The worker is up; where no round is drawn it is idle")
-            line = el("rect", x=percent(x), y=lane.middle - 1.5, width=percent(width), height=3, class_="k-alive")
+            line = stretch(x, lane.middle - 1.5, width, 3, "k-alive")
             parts.append(el("g", tip, line, class_="m"))
         if death is not None:
             until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
@@ -291,10 +290,10 @@ def _draw_worker_life(lane: Lane, events: Sequence[Event], scale: TimeScale) -> 
 
 
 def _draw_death(lane: Lane, death: Event, until: float, scale: TimeScale) -> Markup:
-    x, width = _extent(death.t0, until, scale)
+    x, width = extent(death.t0, until, scale)
     cause = death.text("cause") or "cause unknown"
     tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
-    rect = el("rect", x=percent(x), y=lane.y, width=percent(width), height=lane.height, class_="k-dead")
+    rect = stretch(x, lane.y, width, lane.height, "k-dead")
     label = fitted_text(
         f"dead: {cause}", x, lane.middle + 4, max(0.0, width - 1), class_="t-dead", anchor="start", dx=14, cut=True
     )
@@ -345,47 +344,20 @@ def _draw_badges(incidents: Sequence[Incident], place: dict[str, Lane], scale: T
 def _frame(
     lanes: Sequence[Lane], scale: TimeScale, body: Sequence[Markup], events: Sequence[Event], *, name: str, title: str
 ) -> Markup:
-    """The lanes' names at the left, the picture with its axis at the right, in a box that scrolls when zoomed."""
-    height = lanes[-1].y + lanes[-1].height + 8
-    rows = [(lane.title, lane.y, lane.height) for lane in lanes]
-    told = _describe(events, scale, with_npu=lanes[-1].actor == "npu")
-    return draw_frame(rows, scale, height, body, name=name, title=title, description=told)
+    about = _describe(events, scale, with_npu=lanes[-1].actor == "npu")
+    return draw_lanes([(lane.title, lane.y, lane.height) for lane in lanes], scale, body, 8, name, title, about)
 
 
-def draw_frame(
-    rows: Sequence[tuple[str, int, int]], scale: TimeScale, height: int, body: Sequence[Markup], *, name: str,
-    title: str, description: str,
+def draw_lanes(
+    lanes: Sequence[tuple[str, int, int]], scale: TimeScale, body: Sequence[Markup], below: int, name: str, title: str,
+    about: str,
 ) -> Markup:  # fmt: skip
-    """Rows by name, place and height, with what is drawn in them."""
-    names = [el("text", row, x=0, y=y + tall / 2 + 4, class_="lane") for row, y, tall in rows]
-    bands = [el("rect", x=0, y=y, width="100%", height=tall, class_="band") for _, y, tall in rows]
-    drawing = el(
-        "svg",
-        el("title", title, id=f"{name}-t"),
-        el("desc", description, id=f"{name}-d"),
-        join(bands),
-        el("g", draw_axis(scale, height), class_="axis"),
-        join(body),
-        class_="plot",
-        height=height,
-        width="100%",
-        role="img",
-        aria_labelledby=f"{name}-t {name}-d",
-        data_span=f"{scale.span:.9g}",
-    )
-    labels = el("svg", *names, class_="names", width=96, height=height, aria_hidden="true")
-    return el("div", labels, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
-
-
-def draw_axis(scale: TimeScale, height: int) -> Markup:
-    """Ticks with their times at the top, and lines down from them."""
-    parts = []
-    for tick in scale.ticks():
-        x = 100 * tick / scale.span
-        parts.append(el("line", x1=percent(x), x2=percent(x), y1=18, y2=height, class_="grid"))
-        anchor = "start" if x < 2 else "end" if x > 97 else None
-        parts.append(el("text", units.tick(tick), x=percent(x), y=12, class_="tick", text_anchor=anchor))
-    return join(parts)
+    """Lanes by title, place and height over time, with what is drawn in them and so many pixels below the last."""
+    height = lanes[-1][1] + lanes[-1][2] + below
+    names = [el("text", text, x=0, y=y + tall / 2 + 4, class_="lane") for text, y, tall in lanes]
+    grounds = [band(y, tall) for _, y, tall in lanes]
+    drawn = [*grounds, time_axis(scale, height), *body]
+    return wide_plot(name, title, drawn, names, height, about=about, scale=scale)
 
 
 def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> str:

@@ -6,9 +6,11 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
-Event = dict[str, Any]
+from hybrid.results.schema import Event
+
+__all__ = ["Event", "Trace", "plain_number"]
 
 
 class Trace:
@@ -25,22 +27,22 @@ class Trace:
     def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
         """Record something that began at ``t0`` and ended at ``t1`` (default: now)."""
         end = self.now() if t1 is None else t1
-        event = {"t0": t0, "t1": end, "actor": actor, "kind": kind, "source": self.source, **facts}
+        event = cast(Event, {"t0": t0, "t1": end, "actor": actor, "kind": kind, "source": self.source, **facts})
         self.events.append(event)
         return event
 
     def extend(self, actor: str, kind: str, t0: float, **facts: Any) -> None:
         """Like ``add``, but if the last event was of the same kind and source, make that one longer."""
-        last = self.events[-1] if self.events else {}
-        if (last.get("actor"), last.get("kind"), last.get("source")) == (actor, kind, self.source):
+        last = self.events[-1] if self.events else None
+        if last and (last["actor"], last["kind"], last["source"]) == (actor, kind, self.source):
             last["t1"] = self.now()
         else:
             self.add(actor, kind, t0, **facts)
 
     @contextmanager
-    def span(self, actor: str, kind: str, **facts: Any) -> Iterator[Event]:
+    def span(self, actor: str, kind: str, **facts: Any) -> Iterator[dict[str, Any]]:
         """Record the time of the block; facts learned inside may be put into the yielded dict."""
-        learned: Event = dict(facts)
+        learned = dict(facts)
         t0 = self.now()
         try:
             yield learned

@@ -17,6 +17,7 @@ from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import ConfigError, NotCertified
 from hybrid.job.search_job import Finished, run_job
+from tests.json_schema import assert_records_fit
 
 Job = Callable[..., Finished]
 OTHERS = [name for name in NAMES if name != "bfs"]
@@ -81,6 +82,7 @@ def test_a_job_writes_a_whole_folder_that_can_be_proven_again(house: Job, algori
         assert (finished.folder / name).stat().st_size > 0, name
     assert json.loads((finished.folder / "summary.json").read_text())["facts"] == summary["facts"]
     assert validate_result(finished.folder, []) == 0
+    assert_records_fit(finished.folder)
 
 
 @pytest.mark.parametrize("algorithm", OTHERS)

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.conftest import eventually, is_alive
+from tests.json_schema import assert_records_fit
 
 SMALL = ["--set", "graph.generator.scale=8", "--set", "source=random:2", "--set", "compare.repeats=1"]
 
@@ -41,6 +42,7 @@ def test_default_job_merges_at_least_one_round(tandem, tmp_path: Path) -> None:
     summary = summary_of(tmp_path / "out")
     assert summary["certified"] is True
     assert summary["npu"]["rounds_merged"] >= 1
+    assert_records_fit(tmp_path / "out")
     assert len(summary["sources"]) == 8
     assert summary["verdict"]["text"] in done.stdout
     assert str(tmp_path / "out") in done.stdout

@@ -21,6 +21,7 @@ from hybrid.job.search_job import run_job
 from hybrid.ranks import algorithm_job as ranks_library
 from hybrid.results.record import Finished
 from tests.damage import break_engine
+from tests.json_schema import assert_records_fit
 from tests.property.ranks.test_ranks_library_job import run_on
 from tests.unit.ranks.test_job import run_on as run_bfs_on
 
@@ -76,6 +77,7 @@ def told(finished: Finished, name: str) -> None:
     assert [one["source"] for one in repairs] == ([3, 5] if description.sourced else [None])
     assert all(run["repaired"] > 0 for run in summary["runs"])
     assert json.loads((finished.folder / "summary.json").read_text())["repairs"] == repairs
+    assert_records_fit(finished.folder)
     assert summary["npu"]["outcome"].startswith("off"), "no worker took part, so none is blamed"
     log, report = (finished.folder / "log.txt").read_text(), (finished.folder / "report.html").read_text()
     shown = (account if name == "bfs" else library_account)(summary, finished.folder)

@@ -13,6 +13,7 @@ import pytest
 from hybrid.config import load_config
 from hybrid.results.record import Finished
 from tests.e2e.conftest import assert_exact, kronecker_pairs
+from tests.json_schema import assert_records_fit
 from tests.mpi.jobs import Jobs, finish, foreign_mpirun, jobs_in
 
 SMALL = ["graph.generator.edge_factor=8"]  # the graph of kronecker_pairs
@@ -39,6 +40,7 @@ def test_ranks_in_the_configuration_are_enough(jobs: Jobs, ranks: int, engine: s
     result = finished(jobs)
     assert_exact(result, kronecker_pairs(), directed=False)
     assert result.summary["ranks"]["ranks"] == ranks
+    assert_records_fit(jobs.out)
     assert len(result.summary["ranks"]["hosts"]) == 1
     assert done.stdout.count("certified: yes") == 1, "one rank speaks"
     assert "MPI_" not in done.stderr

@@ -17,6 +17,7 @@ from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.store.graph_store import save_store
 from tests.conftest import ROOT
+from tests.json_schema import assert_records_fit
 from tests.mpi.jobs import Jobs, jobs_in
 from tests.mpi.launching import run_ranks
 
@@ -47,6 +48,7 @@ def test_jobs(jobs: Jobs, ranks: int, algorithm: str) -> None:
     summary = json.loads((jobs.out / "summary.json").read_text())
     assert summary["certified"] is True
     assert summary["ranks"]["ranks"] == ranks
+    assert_records_fit(jobs.out)
     assert done.stdout.count("certified: yes") == 1, "one rank speaks"
 
 

@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
             raise EnvironmentProblem("nothing was measured on this machine", path=path, fix="run `tandem calibrate`")
     else:
         from hybrid.job.search_job import set_threads
-        from hybrid.planning.calibration_measure import measure
+        from hybrid.planning.measurement import measure
 
         if config.threads != "auto":
             set_threads(int(config.threads))

@@ -17,7 +17,7 @@ from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
-    from hybrid.planning.cluster_model import Network
+    from hybrid.planning.cluster.model import Network
 
 _POLICY_NAMES = ("oec", "iec", "cvc", "uvc", "2d", "all")
 _MODELLED, _TRIALS = 4, 5  # searches that a model is made of; times each is measured alone, of which the best counts
@@ -241,8 +241,8 @@ def _search_alone(opened: Any, config: Config, alone_ms: float | None) -> list[S
 
 
 def _model(graph: Any, prediction: Any, searches: list[Search], network: Network) -> dict[str, Any]:
-    from hybrid.planning.cluster_model import mean_of, model_search
-    from hybrid.planning.cluster_volume import search_volume
+    from hybrid.planning.cluster.model import mean_of, model_search
+    from hybrid.planning.cluster.volume import search_volume
 
     modelled = mean_of(
         model_search(prediction, search_volume(graph, prediction, one.level), one.seconds, network) for one in searches
@@ -276,7 +276,7 @@ _MODEL_HEADINGS = (
 
 
 def _network(given: str) -> Network:
-    from hybrid.planning.cluster_model import Network
+    from hybrid.planning.cluster.model import Network
 
     try:
         latency_us, gbit = (float(word) for word in given.split(","))

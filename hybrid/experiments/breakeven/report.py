@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hybrid.charts.axes import axis
 from hybrid.charts.head import draw_head
-from hybrid.charts.line_charts import CSS, Mark, Series, axis, draw
+from hybrid.charts.line_charts import CSS, Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, ratio, seconds, share
 from hybrid.cli.terminal import plural

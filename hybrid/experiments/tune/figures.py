@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybrid.charts.line_charts import Axis, Mark, Series, axis, draw
+from hybrid.charts.axes import Axis, axis
+from hybrid.charts.line_charts import Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import compact, count, ratio, seconds, share, tick
 from hybrid.cli.terminal import plural

@@ -17,8 +17,8 @@ from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph, predict
 from cpu_engine.ranks.statistics import RankStatistics
-from hybrid.planning import cluster_volume
-from hybrid.planning.cluster_volume import SearchVolume, search_volume
+from hybrid.planning.cluster import volume as cluster_volume
+from hybrid.planning.cluster.volume import SearchVolume, search_volume
 
 pytestmark = pytest.mark.shipped_thresholds  # the model predicts the volumes of the shipped ones
 EXAMPLES = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60

@@ -186,8 +186,8 @@ def test_the_benchmark_measures_every_way_to_build(monkeypatch: pytest.MonkeyPat
     pytest.importorskip("scipy")
     import argparse
 
-    from benchmarks import networkx_backend
     from benchmarks.options import add_benchmarks
+    from benchmarks.suites import networkx_backend
 
     monkeypatch.setattr(networkx_backend, "_compile", lambda *_: None)
     parser = argparse.ArgumentParser()
@@ -201,8 +201,8 @@ def test_the_benchmark_measures_every_way_to_build(monkeypatch: pytest.MonkeyPat
 def test_the_benchmark_refuses_a_way_that_it_does_not_know() -> None:
     import argparse
 
-    from benchmarks import networkx_backend
     from benchmarks.options import add_benchmarks
+    from benchmarks.suites import networkx_backend
 
     parser = argparse.ArgumentParser()
     add_benchmarks(parser)

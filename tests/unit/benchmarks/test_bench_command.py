@@ -24,7 +24,7 @@ from benchmarks.options import BENCHMARKS, add_benchmarks
 from benchmarks.output import Report, check_targets, publish
 from benchmarks.peers import PEERS, Peer
 from benchmarks.plot import Bar, Series, draw_bars, draw_lines, spread, write_plot
-from benchmarks.strategies import fastest_steps
+from benchmarks.suites.strategies import fastest_steps
 from cpu_engine.errors import ExplainedError
 from hybrid.checkout import install_packages
 from hybrid.errors import ConfigError

@@ -200,7 +200,7 @@ def test_searches_in_this_process_are_proven(
 ) -> None:
     import importlib
 
-    searching = importlib.import_module(f"benchmarks.{module}")
+    searching = importlib.import_module(f"benchmarks.suites.{module}")
     monkeypatch.setattr(searching, "traverse_alone", _shifted(traverse_alone))
     if module == "loops":  # its other half, which compiles for long
         monkeypatch.setattr(searching, "count_edges", lambda *_: [])

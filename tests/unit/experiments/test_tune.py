@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid.charts.line_charts import Mark, Series, axis, draw
+from hybrid.charts.axes import axis
+from hybrid.charts.line_charts import Mark, Series, draw
 from hybrid.charts.units import seconds
 from hybrid.cli import main
 from hybrid.cli.commands import tune as command

@@ -36,7 +36,7 @@ def little(monkeypatch) -> None:
     places = (
         ("cpu_engine.graph.generators", "kronecker"),
         ("hybrid.experiments.graph500.benchmark", "kronecker"),
-        ("benchmarks.build", "kronecker"),
+        ("benchmarks.suites.build", "kronecker"),
         ("hybrid.job.opening", "read_graph"),
         ("hybrid.cli.commands.run", "_launch"),
     )

@@ -14,7 +14,7 @@ import pytest
 from hybrid.cli.commands import calibrate
 from hybrid.config import load_config
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.planning import calibration_measure
+from hybrid.planning import measurement
 from hybrid.planning.calibration import (
     VERSION,
     Calibration,
@@ -150,7 +150,7 @@ def test_a_real_measurement(
 ) -> None:
     monkeypatch.setenv("TANDEM_CACHE", str(tmp_path))
     for name, small in {"SCALES": (8, 9), "CORES": (16, 64), "LEVELS": 30, "_ROUNDS": 2, "_REPEATS": 2}.items():
-        monkeypatch.setattr(calibration_measure, name, small)
+        monkeypatch.setattr(measurement, name, small)
     assert calibrate.execute(options("--set", "npu.device=cpu")) == 0
     found = load_calibration()
     assert found is not None
@@ -173,4 +173,4 @@ def test_a_worker_that_cannot_measure_is_an_error(monkeypatch: pytest.MonkeyPatc
     config = load_config(None, ["npu.device=cpu"])
     broken = dataclasses.replace(config, npu=dataclasses.replace(config.npu, device="abacus"))
     with pytest.raises(EnvironmentProblem, match=r"could not measure.*abacus"):
-        calibration_measure.measure_device(broken)
+        measurement.measure_device(broken)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import regret
 from benchmarks.options import add_benchmarks
+from benchmarks.suites import regret
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph

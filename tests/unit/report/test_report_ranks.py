@@ -30,9 +30,9 @@ from hybrid.ranks.trace import rank_actor
 from hybrid.report import render_page
 from hybrid.report.events import deal_to_ranks, read_events
 from hybrid.report.facts import facts_of
-from hybrid.report.ranks_lanes import MAX_LANES, STACK, RankLane, columns_of, hosts_of, machines_of, short_names
-from hybrid.report.ranks_picture import UNITS, outlines_of
-from hybrid.report.ranks_section import say_bytes
+from hybrid.report.ranks.lanes import MAX_LANES, STACK, RankLane, columns_of, hosts_of, machines_of, short_names
+from hybrid.report.ranks.picture import UNITS, outlines_of
+from hybrid.report.ranks.section import say_bytes
 from tests.unit.report.test_report import HOSTILE, Page, junk
 
 Job = tuple[dict[str, Any], list[dict[str, Any]]]

@@ -10,7 +10,6 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.bfs import describe_graph
 from benchmarks.contest.process import Seat
 from benchmarks.contest.rounds import Finding, Record, Root, Turn, play
 from benchmarks.contest.summary import figures, ranking, times_slower
@@ -18,6 +17,7 @@ from benchmarks.contest.workload import config_of, hand_out, open_workload, refe
 from benchmarks.output import Report, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.plot import Bar, Series, draw_bars, draw_lines
+from benchmarks.suites.bfs import describe_graph
 from cpu_engine.graph.graph import Graph
 from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.errors import ConfigError

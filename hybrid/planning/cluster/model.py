@@ -20,7 +20,7 @@ from math import ceil, log2
 import numpy as np
 
 from cpu_engine.graph.partition.prediction import Prediction
-from hybrid.planning.cluster_volume import PhaseVolume, SearchVolume
+from hybrid.planning.cluster.volume import PhaseVolume, SearchVolume
 
 
 @dataclass(frozen=True)

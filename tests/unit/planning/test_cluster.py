@@ -13,8 +13,8 @@ from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.partition import predict
 from hybrid.cli import main
 from hybrid.errors import EXIT_CONFIG, EXIT_OK
-from hybrid.planning.cluster_model import Modelled, Network, agree_seconds, exchange_seconds, mean_of, model_search
-from hybrid.planning.cluster_volume import PhaseVolume, search_volume
+from hybrid.planning.cluster.model import Modelled, Network, agree_seconds, exchange_seconds, mean_of, model_search
+from hybrid.planning.cluster.volume import PhaseVolume, search_volume
 
 NETWORK = Network(latency_s=10.0, bandwidth_bytes_per_s=2.0, message_s=100.0, round_s=1000.0)
 SMALL = ["--set", "graph.generator.scale=8"]

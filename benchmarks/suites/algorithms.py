@@ -8,7 +8,6 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.bfs import bar_of, describe_graph
 from benchmarks.contest.bfs_contest import Contest, Entry, Hall, chosen_peers
 from benchmarks.contest.gap import GapContestant, find_program
 from benchmarks.contest.questions import QUESTIONS, Question, edge_weights, value_finding
@@ -18,6 +17,7 @@ from benchmarks.output import Report, interval_text, memory_text, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.peers.tandem import job_settings
 from benchmarks.plot import draw_bars
+from benchmarks.suites.bfs import bar_of, describe_graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.cli.terminal import progress, seconds, table

@@ -28,7 +28,7 @@ from hybrid.errors import EnvironmentProblem
 from hybrid.job.opening import open_graph
 from hybrid.job.warm_up import make_engine
 from hybrid.offload.traverse import Answer, traverse_alone
-from hybrid.planning.calibration_measure import first_values
+from hybrid.planning.measurement import first_values
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
 from hybrid.worker.solver import NpuPartner

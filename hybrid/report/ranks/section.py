@@ -16,9 +16,9 @@ from hybrid.charts.units import DASH, SPACE, compact, count, number, plural, sec
 from hybrid.report.events import Event, as_dict, as_list
 from hybrid.report.facts import Facts
 from hybrid.report.panels import legend_item, zoomable
-from hybrid.report.ranks_lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
-from hybrid.report.ranks_picture import Budget, draw_ranks, is_dense
-from hybrid.report.ranks_tables import KINDS, rank_table, real, traffic_table
+from hybrid.report.ranks.lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
+from hybrid.report.ranks.picture import Budget, draw_ranks, is_dense
+from hybrid.report.ranks.tables import KINDS, rank_table, real, traffic_table
 
 COLUMNS = 20_000  # in all lanes of all pictures together
 LEAST_COLUMNS, MOST_COLUMNS = 120, 600  # per lane

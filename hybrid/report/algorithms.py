@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybrid.charts.lettering import CHARACTER, NARROW_PAGE, fitted_text
-from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.scale import LogScale
 from hybrid.charts.units import DASH, compact, count, number, plural, seconds, share, whole
+from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
 from hybrid.report.events import as_dict, as_list
 from hybrid.report.facts import Facts
 from hybrid.report.headline import card, draw_warning, sign
@@ -141,41 +142,22 @@ def _draw_bars(bars: Sequence[tuple[float, float, int]], counted: str, unit: str
     scale, floor = LogScale(max(amount for *_, amount in bars), HEIGHT), TOP + HEIGHT
     slot = 100 / max(len(bars), FEWEST_SLOTS)
     every = math.ceil((max(len(_short(low)) for low, *_ in bars) * CHARACTER + 10) / (slot / 100 * NARROW_PAGE))
-    ticks = [(compact(value), round(floor - scale.of(value), 1)) for value in scale.ticks()]
+    grid, labels = count_axis(scale, floor)
     columns = []
     for i, (low, high, amount) in enumerate(bars):
         middle, height = (i + 0.5) * slot, scale.of(amount)
         parts = [el("title", f"{counted} {_range(low, high)}: {count(amount)} {unit}")]
         if amount:
-            left = percent(middle - slot * 0.4)
-            parts.append(
-                el("rect", x=left, y=floor - height, width=percent(slot * 0.8), height=height, class_="k-push")
-            )
+            parts.append(stretch(middle - slot * 0.4, floor - height, slot * 0.8, height, "k-push"))
             parts.append(fitted_text(compact(amount), middle, floor - height - 5, slot, class_="t-value"))
         if i % every == 0:
             first = i == 0 and every > 1  # would reach over the picture's edge
             at, anchor = (slot * 0.1, "start") if first else (middle, None)
             parts.append(el("text", _short(low), x=percent(at), y=floor + 16, class_="tick", text_anchor=anchor))
         columns.append(el("g", *parts, class_="m"))
-    drawing = el(
-        "svg",
-        el("title", title, id="spread-t"),
-        join(el("line", x1=0, x2="100%", y1=y, y2=y, class_="grid") for _, y in ticks),
-        join(columns),
-        el("line", x1=0, x2="100%", y1=floor, y2=floor, class_="base"),
-        class_="plot",
-        width="100%",
-        height=floor + 24,
-        role="img",
-        aria_labelledby="spread-t",
-    )
-    labels = [el("text", text, x=88, y=y + 4, class_="tick", text_anchor="end") for text, y in ticks]
-    labels += [
-        el("text", unit, x=88, y=11, class_="tick", text_anchor="end"),
-        el("text", counted, x=88, y=floor + 16, class_="tick", text_anchor="end"),
-    ]
-    names = el("svg", *labels, class_="names", width=96, height=floor + 24, aria_hidden="true")
-    return el("div", names, el("div", drawing, class_="scroll"), class_="timeline")
+    drawn = [grid, *columns, across(floor, "base")]
+    names = [labels, tick_name(unit, 11), tick_name(counted, floor + 16)]
+    return wide_plot("spread", title, drawn, names, floor + 24)
 
 
 def _short(value: float) -> str:
@@ -199,7 +181,7 @@ def _top_row(who: str, value: object, most: float) -> Markup:
     return el("tr", el("th", who, scope="row"), el("td", bar, class_="fill"), el("td", figure(value)))
 
 
-def draw_library_runs(facts: Facts) -> Markup:
+def draw_algorithm_runs(facts: Facts) -> Markup:
     """One row per source, where the algorithm has sources."""
     runs = [run for run in facts.run_rows if "source" in run]
     if not runs:

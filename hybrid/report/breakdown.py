@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from hybrid.charts.lettering import fitted_text
 from hybrid.charts.markup import EMPTY, Markup, el, join, percent
 from hybrid.charts.units import number, seconds, share
+from hybrid.charts.wide_plot import stretch
 
 PHASES = {
     "open": "open the graph",
@@ -69,7 +70,7 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
         style = f"k-{PHASE_STYLES.get(phase, f'phase{i % 2}')}"
         name = PHASES.get(phase, phase.replace("_", " "))
         parts = [el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")]
-        parts.append(el("rect", x=percent(x), y=0, width=percent(max(width, 0.15)), height=34, class_=style))
+        parts.append(stretch(x, 0, max(width, 0.15), 34, style))
         if width >= 1.2:
             parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
         segments.append(el("g", *parts, class_="m seg"))

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.charts.lettering import CHARACTER, fitted_text
-from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.scale import TimeScale
 from hybrid.charts.units import compact, plural, seconds
+from hybrid.charts.wide_plot import NAMES_PX, band, stretch, time_axis, wide_plot
 from hybrid.report.blocks import MOMENTS, block_of, gather, name_of, tip_of
 from hybrid.report.events import Event
-from hybrid.report.ranks_lanes import STACK, Columns, Machine, RankLane, Times, columns_of, style_of
-from hybrid.report.timeline import AXIS, NARROWEST, draw_axis
+from hybrid.report.ranks.lanes import STACK, Columns, Machine, RankLane, Times, columns_of, style_of
+from hybrid.report.timeline import AXIS, NARROWEST, extent
 
 HEADING = 22
-NAMES = 96  # pixels, as the other time lines have
 SMALL = 14  # lanes lower than this have small names, plain colours and no words inside
 UNITS = 10_000  # of an outline's width
 LEVELS = 20  # of its height
@@ -58,25 +58,15 @@ class _Row:
 def draw_ranks(machines: Sequence[Machine], scale: TimeScale, budget: Budget, *, name: str, title: str) -> Markup:
     """The picture; ``name`` makes its ids its own."""
     rows, height = _place(machines)
-    drawing = el(
-        "svg",
-        el("title", title, id=f"{name}-t"),
-        el("desc", describe(machines, scale), id=f"{name}-d"),
-        join(el("rect", x=0, y=r.y, width="100%", height=r.height, class_="band") for r in rows if not r.heading),
-        el("g", draw_axis(scale, height), class_="axis"),
+    drawn = [
+        *(band(row.y, row.height) for row in rows if not row.heading),
+        time_axis(scale, height),
         *(_draw_row(row, i, scale, budget, name, len(machines)) for i, row in enumerate(rows)),
         _draw_pointable(rows, scale, budget.pointable),
-        class_="plot ranks dense" if is_dense(machines) else "plot ranks",
-        height=height,
-        width="100%",
-        role="img",
-        aria_labelledby=f"{name}-t {name}-d",
-        data_span=f"{scale.span:.9g}",
-    )
-    names = el(
-        "svg", *(_draw_name(row, rows) for row in rows), class_="names", width=NAMES, height=height, aria_hidden="true"
-    )
-    return el("div", names, el("div", drawing, class_="scroll", tabindex="0"), class_="timeline")
+    ]
+    names = [_draw_name(row, rows) for row in rows]
+    style = "plot ranks dense" if is_dense(machines) else "plot ranks"
+    return wide_plot(name, title, drawn, names, height, about=describe(machines, scale), scale=scale, style=style)
 
 
 def describe(machines: Sequence[Machine], scale: TimeScale) -> str:
@@ -137,7 +127,7 @@ def _draw_name(row: _Row, rows: Sequence[_Row]) -> Markup:
     small = row.height < SMALL
     text = "NPU worker" if row.lane is None else row.lane.title
     if row.lane is not None and rows[0].lane is not None and rows[0].machine is not rows[-1].machine:
-        most = int(NAMES / (CHARACTER if small else CHARACTER + 1))
+        most = int(NAMES_PX / (CHARACTER if small else CHARACTER + 1))
         text = f"{row.lane.ranks[0]} {row.machine.name}"
         text = text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return el("text", text, x=0, y=row.baseline, class_="lane small" if small else "lane")
@@ -155,8 +145,7 @@ def _draw_row(row: _Row, number: int, scale: TimeScale, budget: Budget, name: st
     tip = el("title", _tip_of_lane(row.lane))
     if not columns.shares:
         words = fitted_text("nothing recorded", 50, row.baseline, 100, class_="t-muted") if row.height >= SMALL else ""
-        bare = el("rect", x=0, y=row.y, width="100%", height=row.height, class_="band")
-        return el("g", tip, bare, words, class_="m")
+        return el("g", tip, band(row.y, row.height), words, class_="m")
     areas = [
         _draw_area(row, f"{name}-{number}-{style}", style, outline)
         for style, outline in outlines_of(columns, scale).items()
@@ -216,19 +205,13 @@ def _draw_rounds(row: _Row, scale: TimeScale, budget: int) -> Markup:
     blocks = gather([block_of(e, by_direction=True) for e in events], scale, narrow=NARROWEST, budget=budget)
     parts = []
     for block in blocks:
-        x, width = _extent(block.t0, block.t1, scale)
-        rect = el("rect", x=percent(x), y=row.y, width=percent(width), height=row.height, class_=f"k-{block.style}")
+        x, width = extent(block.t0, block.t1, scale)
+        rect = stretch(x, row.y, width, row.height, f"k-{block.style}")
         adopted = 0 if block.event is None else block.event.count("values_adopted")
         name = f"{block.name}, +{compact(adopted)}" if adopted else block.name
         words = _draw_words(name, row, x, width, f"t-{block.style}")
         parts.append(el("g", el("title", f"Worker on {row.machine.host}: {block.tip}"), rect, words, class_="m"))
     return join(parts)
-
-
-def _extent(t0: float, t1: float, scale: TimeScale) -> tuple[float, float]:
-    left = scale.at(t0)
-    width = max(scale.at(t1) - left, NARROWEST)
-    return min(left, 100 - width), width
 
 
 def _draw_words(text: str, row: _Row, x: float, width: float, style: str) -> Markup:
@@ -251,8 +234,8 @@ def _draw_pointable(rows: Sequence[_Row], scale: TimeScale, most: int) -> Markup
     parts = []
     for event, row in found[:most]:
         assert row.lane is not None
-        x, width = _extent(event.t0, event.t1, scale)
-        rect = el("rect", x=percent(x), y=row.y, width=percent(width), height=row.height)
+        x, width = extent(event.t0, event.t1, scale)
+        rect = stretch(x, row.y, width, row.height, None)
         # Waiting is most of many pictures, and its pattern says so: words would only hide the rest.
         named = EMPTY if event.kind == "wait" else name_of(event)
         words = _draw_words(named, row, x, width, f"r-t-{style_of(event)}")

@@ -7,7 +7,6 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.bfs import describe_graph
 from benchmarks.contest.digest import joined_finding
 from benchmarks.contest.process import Seat
 from benchmarks.contest.rounds import Finding, Root, Turn, play
@@ -16,6 +15,7 @@ from benchmarks.contest.workload import config_of, hand_out, open_workload, refe
 from benchmarks.output import Report, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.plot import Bar, draw_bars
+from benchmarks.suites.bfs import describe_graph
 from hybrid.cli.terminal import progress, seconds, table
 
 SINGLE = "one by one"

@@ -11,7 +11,7 @@ from typing import Any
 from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.units import DASH, count, number, seconds, share, significant, size, whole
 from hybrid.report.events import as_dict
-from hybrid.report.ranks_lanes import short_names
+from hybrid.report.ranks.lanes import short_names
 from hybrid.report.tables import TALL, row, table
 
 PHASES = {

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.algorithms import has_own_weights, with_weights
-from benchmarks.bfs import describe_graph
 from benchmarks.contest.proof import require, require_equal, require_search
 from benchmarks.contest.workload import Workload, config_of, open_workload, set_threads
 from benchmarks.output import Report
+from benchmarks.suites.algorithms import has_own_weights, with_weights
+from benchmarks.suites.bfs import describe_graph
 from cpu_engine.bfs.asynchronous import AsyncBfs
 from cpu_engine.bfs.many.check import check_levels
 from cpu_engine.bfs.traversal import CoreSplit
@@ -38,7 +38,7 @@ from cpu_engine.sssp.rows import prepare_rows
 from hybrid.cli.terminal import seconds, table
 from hybrid.offload.traverse import traverse_alone
 
-EXAMPLES = Path(__file__).parents[1] / "examples"  # what is measured
+EXAMPLES = Path(__file__).parents[2] / "examples"  # what is measured
 
 
 def execute(options: argparse.Namespace) -> Report:

@@ -1,0 +1,584 @@
+"""The records that leave a job: summary.json, and the events that are the lines of trace.jsonl.
+
+Each record is a TypedDict, and the JSON schema is made from them: ``python -m hybrid.results.schema`` prints it.
+Invariant: a record has no key that is not here, except where its type is named in ``_OPEN``;
+``docs/reference/results.schema.json`` is what this module prints (a test compares them, and checks the records of real
+jobs).
+"""
+
+import json
+import types
+import typing
+from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
+
+Mode = Literal["off", "race", "share"]
+Counts = dict[str, int | float | bool | str | None]  # by name, as the algorithm has them
+
+# ------------------------------------------------------------------------------------------------- summary.json
+
+
+class GraphFacts(TypedDict):
+    """The graph as it was opened."""
+
+    name: str
+    vertices: int
+    edges: Annotated[int, "as in the input: an undirected edge counts once"]
+    isolated: Annotated[int, "vertices without edges"]
+    directed: bool
+    from_store: Annotated[bool, "it was built by an earlier job"]
+    notes: list[str]
+    directed_assumed: NotRequired[Annotated[bool, "neither the configuration nor the file says so"]]
+    self_loops_dropped: NotRequired[int]
+    duplicates_dropped: NotRequired[int]
+
+
+class CoreFacts(TypedDict):
+    """The dense core."""
+
+    size: int
+    edges: Annotated[int, "inside the core"]
+    density: float
+    threshold: NotRequired[Annotated[int, "smallest degree inside"]]
+    rule: Annotated[str, "how the size was chosen"]
+
+
+class Rounds(TypedDict):
+    """What was exchanged with the core solver."""
+
+    rounds_sent: int
+    rounds_merged: int
+    values_sent: int
+    values_received: int
+    values_adopted: Annotated[int, "smaller than what the CPU had"]
+    values_rejected: Annotated[int, "proven false"]
+    outcome: Annotated[str, "in words"]
+
+
+class Simulated(TypedDict):
+    """A simulated device."""
+
+    device: str
+    figures: Annotated[str, "`measured` or `model`"]
+    source: Annotated[str, "where the figures are from"]
+    exchange: str
+    exchange_measured: bool
+    rounds_delivered: int
+    mean_round_s: float | None
+    computed_on_clock: Annotated[int, "answers that had to be computed while the search waited"]
+    on_clock_s: Annotated[float, "seconds for them"]
+
+
+class Prediction(TypedDict):
+    """What the planner expected; only the first four keys where it decided before any search was measured."""
+
+    device: str
+    kind: Annotated[str, "`measured` on this machine, or a `model`"]
+    mode: Mode
+    reason: str
+    algorithm: NotRequired[str]
+    batch: NotRequired[Annotated[int, "sources searched at once"]]
+    cpu_only_s: NotRequired[Annotated[float, "of one search"]]
+    basis: NotRequired[Annotated[str, "what the CPU-only time is from"]]
+    k: NotRequired[Annotated[int, "size of the core"]]
+    hybrid_s: NotRequired[Annotated[float | None, "of one search; null in mode off"]]
+    round_s: NotRequired[float | None]
+    index: NotRequired[Annotated[bool, "the core's index instead of rounds"]]
+    gain: NotRequired[Annotated[float, "above 1: faster than the CPU alone"]]
+    searches: NotRequired[int]
+    cpu_only_seconds: NotRequired[Annotated[float, "of all searches"]]
+    hybrid_seconds: NotRequired[float | None]
+    measured_cpu_only_seconds: NotRequired[float | None]
+    measured_hybrid_seconds: NotRequired[float | None]
+
+
+class Npu(Rounds, total=False):
+    """Device, worker, and what they did over all runs."""
+
+    mode: Required[Mode]
+    device: Required[str]
+    worker: Annotated[str, "`launch`, `external` or `simulated`"]
+    configured: Annotated[str, "the mode that was asked for"]
+    start_seconds: float | None
+    core: CoreFacts | None
+    predicted: Prediction | None
+    simulated: Simulated
+
+
+class NpuOff(TypedDict):
+    """In place of ``Npu`` where an algorithm runs on ranks without a worker."""
+
+    mode: Literal["off"]
+    device: str
+    configured: str
+    outcome: str
+
+
+class Verdict(TypedDict):
+    """CPU-only against hybrid: sums over the sources of the medians."""
+
+    cpu_only_seconds: float
+    hybrid_seconds: float
+    ratio: Annotated[float, "above 1: hybrid is faster"]
+    ratio_low: float
+    ratio_high: float
+    pairs: Annotated[int, "runs without and with the NPU, one after the other"]
+    pairs_agreeing: int
+    cpu_only_worst_seconds: float
+    hybrid_worst_seconds: float
+    repeats: int
+    text: str
+
+
+class Repair(TypedDict):
+    """A result that failed its check and was computed again."""
+
+    algorithm: str
+    source: int | None
+    reason: str
+    method: str
+    changed: Annotated[int, "values that were wrong"]
+    record: Annotated[str | None, "folder with what is needed to see it fail again"]
+
+
+class Machine(TypedDict):
+    """The machine before and after."""
+
+    processor: str
+    cores: int
+    caches: Annotated[dict[str, int], "bytes by level"]
+    load_before: float | None
+    load_after: float | None
+    warning: Annotated[str, "empty, or that it was busy"]
+    stolen_share: float | None
+
+
+class Traffic(TypedDict):
+    """Messages of one phase in one encoding."""
+
+    messages: int
+    bytes: int
+
+
+class RankSums(TypedDict, total=False):
+    """Sums over the sources."""
+
+    rounds: int
+    compute_s: float
+    pack_s: float
+    wait_s: float
+    edges_looked_at: int
+    relaxations: int
+    redundant_relaxations: int
+    bytes: int
+    parent_bytes: int
+    messages: int
+    updates: int
+    waves: int
+    pair_bytes: int
+    traffic: Annotated[dict[str, dict[str, Traffic]], "by phase, then by encoding"]
+
+
+class RankRow(RankSums, total=False):
+    """One rank."""
+
+    rank: Required[int]
+    host: Required[str]
+    arcs: int
+    masters: int
+    mirrors: int
+    threads: int
+
+
+class Ranks(TypedDict):
+    """How the graph was cut, and what each rank did."""
+
+    ranks: int
+    hosts: dict[str, list[int]]
+    policy: str
+    grid: list[int]
+    sync: Literal["basp", "bsp"]
+    from_cache: bool
+    replication: float
+    arc_imbalance: float
+    load_imbalance: float
+    bytes_against_pairs: float | None
+    totals: RankSums
+    per_rank: list[RankRow]
+
+
+class RunOnRanks(TypedDict):
+    """One run's sums over the ranks."""
+
+    rounds: int
+    bytes: int
+    messages: int
+    bytes_against_pairs: float | None
+    load_imbalance: float
+
+
+class SearchSeconds(TypedDict):
+    """Of one search."""
+
+    traverse: float
+    waited: Annotated[float, "of it, for the worker"]
+    certify: float
+
+
+class Batch(TypedDict):
+    """The searches that were made at once with this one."""
+
+    first: Annotated[int, "source of the batch's first search, which has the figures of all"]
+    sources: int
+    seconds: float
+
+
+class Search(TypedDict):
+    """A BFS from one source."""
+
+    source: int
+    certified: bool
+    reached: int
+    max_level: int
+    teps: float
+    seconds: SearchSeconds
+    npu: Rounds
+    steps: int
+    edges_looked_at: int
+    repaired: int
+    batch: NotRequired[Batch]
+    ranks: NotRequired[RunOnRanks]
+
+
+class RunSeconds(TypedDict):
+    """Of one run."""
+
+    run: float
+    certify: float
+
+
+class AlgorithmRun(TypedDict):
+    """A run of another algorithm; with a source where the algorithm has one."""
+
+    source: NotRequired[int]
+    certified: bool
+    facts: Counts
+    counters: Annotated[dict[str, int | float | bool | str | RunOnRanks | None], "iterations and the like"]
+    seconds: RunSeconds
+    repaired: int
+
+
+class Spread(TypedDict):
+    """How the values of the first array are spread."""
+
+    what: Literal["groups", "values"]
+    of: Annotated[str, "the array"]
+    bins: Annotated[list[list[int | float]], "[low, high, how many]"]
+    top: Annotated[list[list[int | float]], "[vertex or group, value] of the ten largest"]
+    unreached: NotRequired[int]
+
+
+class Seconds(TypedDict, total=False):
+    """Where the job's time went."""
+
+    open: Required[float]
+    build: Required[float]
+    compile: Required[float]
+    certify: Required[float]
+    write: Required[float]
+    total: Required[float]
+    plan: float
+    traverse: Annotated[float, "bfs"]
+    run: Annotated[float, "the other algorithms"]
+    compare: float
+    await_worker: float
+    partition: float
+    gather: float
+
+
+class _Summary(TypedDict):
+    """What every summary has."""
+
+    format: Literal["tandem-result"]
+    format_version: int
+    tandem: Annotated[str, "version"]
+    certified: bool
+    threads: int
+    graph: GraphFacts
+    sources: list[int]
+    seconds: Seconds
+    repairs: list[Repair]
+    claims: Annotated[list[str], "what the check has established"]
+    verdict: Verdict | None
+    machine: Machine
+    hint: NotRequired[str]
+    ranks: NotRequired[Ranks]
+
+
+class BfsSummary(_Summary):
+    """summary.json of a BFS."""
+
+    algorithm: Literal["bfs"]
+    engine: Annotated[str, "`level` or `async`"]
+    strategy: Annotated[str | None, "of the level engine; null: the engine has none"]
+    core: CoreFacts
+    reached: Annotated[int, "over all sources"]
+    max_level: int
+    teps: Annotated[float, "harmonic mean over the sources"]
+    npu: Npu
+    runs: list[Search]
+    predicted: Annotated[Prediction | None, "null: nothing is known to predict from"]
+
+
+class AlgorithmSummary(_Summary):
+    """summary.json of the other algorithms."""
+
+    algorithm: str
+    title: str
+    headline: Annotated[str, "the result in a sentence"]
+    unfinished: Annotated[str, "empty, or how far from convergence the run ended"]
+    options: Counts
+    facts: Counts
+    check: Annotated[str, "how far the check goes"]
+    columns: Annotated[dict[str, str], "the arrays, in words"]
+    spread: Spread
+    npu: Npu | NpuOff
+    runs: list[AlgorithmRun]
+
+
+Summary = BfsSummary | AlgorithmSummary
+
+# ------------------------------------------------------------------------------------------------ trace.jsonl
+
+
+class _Timed(TypedDict):
+    t0: Annotated[float, "seconds since the job began"]
+    t1: float
+    source: Annotated[int | None, "the vertex that is searched from"]
+
+
+class Event(_Timed):
+    """What every event has; the kinds below have more."""
+
+    actor: str
+    kind: str
+
+
+class _Coordinator(_Timed):
+    actor: Literal["coordinator"]
+
+
+class _Cpu(_Timed):
+    actor: Literal["cpu"]
+    simulated: NotRequired[Annotated[str, "the simulated device that this is about"]]
+
+
+class _Npu(_Timed):
+    actor: Literal["npu"]
+    simulated: NotRequired[str]
+
+
+class _Rank(_Timed):
+    actor: Annotated[str, {"pattern": "^rank [0-9]+$"}]
+
+
+class Phase(_Coordinator):
+    """A phase of the job."""
+
+    kind: Literal["compile", "plan", "certify", "write", "partition", "gather"]
+
+
+class Opening(_Coordinator):
+    """The graph is opened or built."""
+
+    kind: Literal["open", "build"]
+    graph: NotRequired[str]
+    path: NotRequired[str]
+    hit: NotRequired[Annotated[bool, "it was built by an earlier job"]]
+
+
+class AwaitEvent(_Coordinator):
+    """The job waits for the worker before its first search."""
+
+    kind: Literal["await"]
+    why: str
+
+
+class CompareEvent(_Coordinator):
+    """Both ways are measured in turns."""
+
+    kind: Literal["compare"]
+    repeats: int
+
+
+class RepairEvent(_Coordinator):
+    """A result failed its check."""
+
+    kind: Literal["repair"]
+    findings: str
+    method: NotRequired[str]
+    changed: NotRequired[int]
+
+
+class Step(_Cpu):
+    """A step of the engine."""
+
+    kind: Literal["step"]
+    engine: str
+    direction: Annotated[str, "push, pull, async or auto"]
+    level: Annotated[int, "-1: the engine has none"]
+    frontier: int
+    edges: Annotated[int, "looked at"]
+
+
+class RunEvent(_Cpu):
+    """An algorithm other than BFS, with its counters."""
+
+    kind: Literal["run"]
+
+
+class Work(_Cpu):
+    """A part of a run beside the worker."""
+
+    kind: Literal["link", "sweep", "write_levels"]
+    edges: NotRequired[str]
+
+
+class Merge(_Cpu):
+    """An answer is merged."""
+
+    kind: Literal["merge"]
+    round: str
+    adopted: int
+
+
+class Wait(_Cpu):
+    """The CPU waits for an answer, or takes the core's edges back."""
+
+    kind: Literal["wait", "take_back"]
+    why: str
+
+
+class Start(_Npu):
+    """The worker's start."""
+
+    kind: Literal["start"]
+    device: str
+
+
+class Stop(_Npu):
+    """The worker was asked to stop."""
+
+    kind: Literal["stop"]
+
+
+class Death(_Npu):
+    """The worker is not asked again."""
+
+    kind: Literal["death"]
+    cause: str
+
+
+class Round(_Npu):
+    """A round, from the values sent to the answer."""
+
+    kind: Literal["round"]
+    round: str
+    outcome: str
+    values_sent: int
+    values_received: NotRequired[int]
+    values_adopted: NotRequired[int]
+    values_rejected: NotRequired[int]
+    iterations: NotRequired[float]
+    compute_s: NotRequired[float]
+    sources: NotRequired[Annotated[int, "vectors of a batch"]]
+
+
+class RankStep(_Rank):
+    """Work of a rank on its own part."""
+
+    kind: Literal["step"]
+    direction: str
+    level: int
+    frontier: int
+    edges: int
+
+
+class RankWait(_Rank):
+    """A rank makes or reads messages (pack), or is in communication (wait)."""
+
+    kind: Literal["pack", "wait"]
+    what: NotRequired[Annotated[str, "fold, spread or agree, of the level engine"]]
+
+
+class RankRound(_Rank):
+    """A round of the worker on the machine whose first rank this is."""
+
+    kind: Literal["round"]
+    outcome: str
+    values_sent: int
+    round: NotRequired[str]
+    values_received: NotRequired[int]
+    values_adopted: NotRequired[int]
+
+
+EVENTS = (
+    Phase, Opening, AwaitEvent, CompareEvent, RepairEvent, Step, RunEvent, Work, Merge, Wait, Start, Stop, Death, Round,
+    RankStep, RankWait, RankRound,
+)  # fmt: skip
+_OPEN = (RunEvent,)  # it has further keys: counters of any name
+
+# ------------------------------------------------------------------------------------------------ the JSON schema
+
+_PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null"}
+
+
+def json_schema() -> dict[str, Any]:
+    """All records under ``$defs``; a document is a summary or an event."""
+    defs: dict[str, Any] = {}
+    summaries = [_schema_of(one, defs) for one in typing.get_args(Summary)]
+    events = [_schema_of(one, defs) for one in EVENTS]
+    defs |= {"Summary": {"anyOf": summaries}, "TraceEvent": {"anyOf": events}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Tandem: summary.json, or a line of trace.jsonl",
+        "anyOf": [{"$ref": "#/$defs/Summary"}, {"$ref": "#/$defs/TraceEvent"}],
+        "$defs": dict(sorted(defs.items())),
+    }
+
+
+def _schema_of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type; records are put into ``defs`` and referred to."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (NotRequired, Required):
+        return _schema_of(arguments[0], defs)
+    if origin is Annotated:
+        more = arguments[1]
+        return {**_schema_of(arguments[0], defs), **({"description": more} if isinstance(more, str) else more)}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [_schema_of(one, defs) for one in arguments]}
+    if origin is list:
+        return {"type": "array", "items": _schema_of(arguments[0], defs)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema_of(arguments[1], defs)}
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if hint.__name__ not in defs:
+        defs[hint.__name__] = _record_schema(hint, defs)
+    return {"$ref": f"#/$defs/{hint.__name__}"}
+
+
+def _record_schema(record: Any, defs: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: _schema_of(hint, defs) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
+    return {
+        "description": record.__doc__,
+        "type": "object",
+        "properties": fields,
+        "required": sorted(record.__required_keys__),
+        **({} if record in _OPEN else {"additionalProperties": False}),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=1))
