@@ -3,17 +3,24 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST = $(BIN)/python -m pytest -n $(or $(JOBS),2) --dist worksteal
 
-.PHONY: run test stress lint docs clean help
+.PHONY: run test test-heavy test-all stress lint docs clean help
 
 help:            ## show what can be made
-	@grep -hE '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 run: $(VENV)/.runtime       ## set up, then run the default job
 	$(BIN)/python run.py --config configs/cluster.yaml
 
-test: $(VENV)/.testing      ## set up, then run the test suite, JOBS (2) tests at a time
-	$(BIN)/python -m pytest -n $(or $(JOBS),2) --dist worksteal
+test: $(VENV)/.testing      ## set up, then run the tests but the heavy ones, JOBS (2) at a time
+	$(PYTEST) -m "not heavy"
+
+test-heavy: $(VENV)/.testing  ## set up, then run the heavy tests: sweeps without the JIT, NetworkX's own tests, long runs
+	$(PYTEST) -m heavy
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m jitless
+
+test-all: test test-heavy   ## every test
 
 stress: $(VENV)/.testing    ## set up, then check every algorithm on random graphs for SECONDS (60), from SEED
 	$(BIN)/python -m tests.stress --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))

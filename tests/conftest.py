@@ -12,10 +12,14 @@ from typing import TypeVar
 import numba
 import psutil
 import pytest
+from tqdm import tqdm
+
+tqdm.monitor_interval = 0  # its thread, one for all bars, would outlive the test that draws the first one
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
+NO_REAL_GRAPHS = "the real graphs are missing: the folder ../shared/data, beside the project's"
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +30,7 @@ def project_root() -> Path:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
-        pytest.skip(f"the real graphs are not here: {SHARED_DATA.name} is missing beside the project")
+        pytest.skip(NO_REAL_GRAPHS)
     return SHARED_DATA
 
 
@@ -59,18 +63,16 @@ def as_many_threads_as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """No child process and no extra thread may outlive a test."""
+    """No child process and no extra thread, daemons included, may outlive a test."""
     threads = set(threading.enumerate())
     me = psutil.Process()
     children = {child.pid for child in me.children(recursive=True)}
     yield
 
     def left() -> list[object]:
-        strays = [thread for thread in threading.enumerate() if thread not in threads and not thread.daemon]
-        return [
-            *strays,
-            *(child for child in me.children(recursive=True) if child.pid not in children and is_alive(child)),
-        ]
+        strays = [thread for thread in threading.enumerate() if thread not in threads]
+        family = me.children(recursive=True)
+        return [*strays, *(child for child in family if child.pid not in children and is_alive(child))]
 
     try:
         eventually(lambda: not left(), timeout_s=5)

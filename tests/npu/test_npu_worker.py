@@ -20,6 +20,7 @@ import pytest
 from exchange.filesystem.watch import Watcher
 from exchange.mailbox import Answer, CoordinatorMailbox
 from exchange.protocol import layout
+from tests.conftest import eventually, is_alive
 from tests.npu import device_side
 from tests.npu.twin import as_pairs, min_plus
 
@@ -297,11 +298,7 @@ def test_killing_the_parent_kills_the_worker(start: Start, directory: Path, with
     worker = psutil.Process(int(str(facts(directory)["pid"])))
     assert worker.ppid() == parent.popen.pid
     parent.popen.kill()
-    deadline = time.monotonic() + PATIENCE_S
-    with contextlib.suppress(psutil.NoSuchProcess):
-        while worker.status() != psutil.STATUS_ZOMBIE:  # killed; who inherits it may be slow to collect it
-            assert time.monotonic() < deadline, "the worker outlives its parent"
-            time.sleep(0.01)
+    eventually(lambda: not is_alive(worker), PATIENCE_S)
     (scratch,) = directory.glob(".worker-*")
     assert scratch.name.startswith(layout.worker_scratch_prefix(worker.pid))
     assert scratch.stat().st_mode & 0o077 == 0, "its owner's alone"

@@ -22,7 +22,7 @@ from hybrid.offload.components import components_together
 from hybrid.offload.pagerank import iterate_together, pagerank_together
 from hybrid.offload.rounds import CoreRounds
 from hybrid.results.trace import Trace
-from tests.partners import ScriptedPartner, Word
+from tests.core_solvers import ScriptedCoreSolver, Word
 
 EXAMPLES = 60
 Pairs = list[tuple[int, int]]
@@ -57,11 +57,11 @@ def spreading(matrix: np.ndarray) -> Word:
     return close
 
 
-def script(data: st.DataObject, word: Word) -> ScriptedPartner:
+def script(data: st.DataObject, word: Word) -> ScriptedCoreSolver:
     delays = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4), label="looks until each answer")
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
     last = data.draw(st.none() | st.integers(0, 3), label="submissions that can be written")
-    return ScriptedPartner(word, itertools.cycle(delays), lifetime, last)
+    return ScriptedCoreSolver(word, itertools.cycle(delays), lifetime, last)
 
 
 @pytest.mark.parametrize("mode", ["share", "race"])
@@ -118,7 +118,7 @@ def test_many_ranks_go_out_as_a_batch() -> None:
         return (given @ matrix).astype(np.float32)
 
     engine, alone = ManyRanksEngine(graph, 3, core_size=k), ManyRanksEngine(graph, 3)
-    rounds = CoreRounds(ScriptedPartner(word, itertools.cycle([2])), "share", Trace())
+    rounds = CoreRounds(ScriptedCoreSolver(word, itertools.cycle([2])), "share", Trace())
     engine.begin(sources)
     alone.begin(sources)
     for _ in range(20):

@@ -23,7 +23,7 @@ from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
-from tests.partners import ScriptedPartner, closing_word
+from tests.core_solvers import ScriptedCoreSolver, closing_word
 
 
 def parallel_level(split: CoreSplit) -> LevelBfs:
@@ -102,7 +102,7 @@ def test_honest_partner_at_any_moment(
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
     last = data.draw(st.none() | st.integers(0, 3), label="submissions that can be written")
     core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
-    partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime, last)
+    partner = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime, last)
     found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
     assert prove_or_repair(graph, found, root, k, Trace()) == 0, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0
@@ -130,7 +130,7 @@ def test_garbage_changes_nothing(engine: str, mode: str, pairs: Pairs, directed:
         both = (values >= 0) & (invented > values)  # a larger value than the one sent is refused by the reader
         return np.where(both | ((values >= 0) & (invented < 0)), values, invented).astype(np.int32)
 
-    partner = ScriptedPartner(lie, itertools.cycle(delays))
+    partner = ScriptedCoreSolver(lie, itertools.cycle(delays))
     found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
     prove_or_repair(graph, found, root, k, Trace())
     check(graph, pairs, directed, root, found)
@@ -164,7 +164,7 @@ def test_deep_graphs(name: str, engine: str, mode: str) -> None:
         if mode == "off":
             found = traverse_alone(bfs, root)
         else:
-            partner = ScriptedPartner(closing_word(core), itertools.cycle([1, 5, 40]))
+            partner = ScriptedCoreSolver(closing_word(core), itertools.cycle([1, 5, 40]))
             found = traverse_together(bfs, root, mode, partner, Trace())
         assert prove_or_repair(graph, found, root, k, Trace()) == 0
         check(graph, pairs, False, root, found)
@@ -178,7 +178,7 @@ def test_values_that_come_between_leaps() -> None:
     graph = built(pairs, directed=False)
     bfs = LevelBfs(CoreSplit(graph, 4))
     for delay in range(15, 24):
-        partner = ScriptedPartner(closing_word([]), itertools.repeat(delay))
+        partner = ScriptedCoreSolver(closing_word([]), itertools.repeat(delay))
         found = traverse_together(bfs, 0, "race", partner, Trace())
         assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
 

@@ -21,7 +21,7 @@ from cpu_engine.graph.graph import Graph
 from hybrid.offload.many_sources import ManyEngine, prove_or_repair_many
 from hybrid.results.trace import Trace
 from tests import naive
-from tests.partners import ScriptedPartner, Word, closing_word
+from tests.core_solvers import ScriptedCoreSolver, Word, closing_word
 
 Pairs = list[tuple[int, int]]
 
@@ -79,7 +79,7 @@ def cases(draw: st.DrawFn) -> tuple[Pairs, bool, Graph, int, list[int]]:
 def test_an_honest_partner(mode: str, case: tuple[Pairs, bool, Graph, int, list[int]], delays: list[int]) -> None:
     pairs, directed, graph, k, roots = case
     engine = ManyEngine(CoreSplit(graph, k))
-    partner = ScriptedPartner(honest(graph, k), iter([*delays, *repeat(2, 1000)]))
+    partner = ScriptedCoreSolver(honest(graph, k), iter([*delays, *repeat(2, 1000)]))
     for _ in range(2):  # buffers are left clean
         done = engine.together(np.array(roots), mode, partner, Trace(), parents=True)
         assert partner.usable, partner.failure
@@ -106,7 +106,7 @@ def test_a_partner_that_dies(
     pairs, directed, graph, k, roots = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bfs_many_core, "LIST_VERTICES", room)  # frontiers put aside as lists, or as whole words
-        partner = ScriptedPartner(honest(graph, k), repeat(3), lifetime, last)
+        partner = ScriptedCoreSolver(honest(graph, k), repeat(3), lifetime, last)
         done = ManyEngine(CoreSplit(graph, k)).together(np.array(roots), mode, partner, Trace())
     assert np.array_equal(done.found.level, levels_by_root(graph, pairs, directed, roots))
 
@@ -123,7 +123,7 @@ def test_a_partner_that_lies(case: tuple[Pairs, bool, Graph, int, list[int]], mo
         some = st.lists(st.integers(-3, 9), min_size=values.size, max_size=values.size)
         return np.array(data.draw(some), np.int32).reshape(values.shape)
 
-    partner = ScriptedPartner(lie, repeat(1))
+    partner = ScriptedCoreSolver(lie, repeat(1))
     done = ManyEngine(CoreSplit(graph, k)).together(np.array(roots), mode, partner, Trace(), max_rounds=20)
     prove_or_repair_many(graph, done, k, Trace())
     assert np.array_equal(done.found.level, levels_by_root(graph, pairs, directed, roots))
@@ -134,7 +134,7 @@ def test_more_groups_than_one(mode: str) -> None:
     graph = build_graph(kronecker(9, 8, 1), directed=False)
     roots = np.random.default_rng(3).integers(0, graph.n, 150)
     k = 60
-    partner = ScriptedPartner(honest(graph, k), repeat(1))
+    partner = ScriptedCoreSolver(honest(graph, k), repeat(1))
     trace = Trace()
     done = ManyEngine(CoreSplit(graph, k)).together(roots, mode, partner, trace, parents=True)
     alone = ManyEngine(CoreSplit(graph, k)).alone(roots, parents=True)
@@ -151,7 +151,7 @@ def test_deep_graphs_have_room_for_their_levels() -> None:
     graph = build_graph(grid(2, 400), directed=False)
     roots = np.arange(0, graph.n, 7)[:64]
     done = ManyEngine(CoreSplit(graph, 30)).together(
-        roots, "share", ScriptedPartner(honest(graph, 30), repeat(1)), Trace(), max_rounds=10_000
+        roots, "share", ScriptedCoreSolver(honest(graph, 30), repeat(1)), Trace(), max_rounds=10_000
     )
     assert check_levels(graph, roots, done.found.level).holds
     assert int(done.found.level.max()) > 255
@@ -160,7 +160,7 @@ def test_deep_graphs_have_room_for_their_levels() -> None:
 def test_a_batch_that_never_ends_is_ended() -> None:
     graph = build_graph(kronecker(7, 8, 1), directed=False)
     word: Iterator[int] = repeat(1)
-    partner = ScriptedPartner(lambda values: values, word)  # says: closed as it is
+    partner = ScriptedCoreSolver(lambda values: values, word)  # says: closed as it is
     done = ManyEngine(CoreSplit(graph, 20)).together(np.arange(30, 60), "share", partner, Trace(), max_rounds=3)
     prove_or_repair_many(graph, done, 20, Trace())
     assert check_levels(graph, np.arange(30, 60), done.found.level).holds

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -37,7 +35,7 @@ from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
-from tests.partners import ScriptedPartner, closing_word
+from tests.core_solvers import ScriptedCoreSolver, closing_word
 from tests.property.test_hybrid import Pairs, built, check, graphs, inner_pairs
 
 JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"
@@ -124,7 +122,7 @@ def test_with_an_honest_partner(case: str, pairs: Pairs, directed: bool, data: s
     delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
     core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
-    partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime)
+    partner = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
     found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, partner, Trace())
     assert certify(graph, found.level, found.parent, root).holds, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0
@@ -146,7 +144,7 @@ def test_with_a_lying_partner(case: str, pairs: Pairs, directed: bool, data: st.
         invented = np.array(data.draw(st.lists(st.integers(-1, graph.n), min_size=k, max_size=k)), np.int32)
         return np.where((values >= 0) & ((invented > values) | (invented < 0)), values, invented).astype(np.int32)
 
-    partner = ScriptedPartner(lie, itertools.cycle([1, 3]))
+    partner = ScriptedCoreSolver(lie, itertools.cycle([1, 3]))
     found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, partner, Trace())
     prove_or_repair(graph, found, root, k, Trace())
     check(graph, pairs, directed, root, found)
@@ -335,13 +333,3 @@ def test_the_machine_tells_its_nodes(tmp_path: Path) -> None:
     cost = measure_memory(np.zeros(1 << 10, np.uint64), distance=3.0)
     assert cost.remote_extra_ns == pytest.approx(2 * cost.local_read_ns)
     assert cost.copy_byte_ns >= 0
-
-
-@pytest.mark.skipif(JITLESS, reason="this is that process")
-def test_everything_holds_without_the_compiler(project_root: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-x", "-m", "jitless", "-p", "no:cacheprovider", str(Path(__file__))]
-    done = subprocess.run(
-        command, cwd=project_root, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]

@@ -30,7 +30,7 @@ from hybrid.service.worker.life import (
 )
 from hybrid.service.worker.pool import Workers
 from hybrid.service.worker.searches import BatchHelp
-from tests.partners import ScriptedPartner, Word
+from tests.core_solvers import ScriptedCoreSolver, Word
 
 
 def started(life: WorkerLife, now: float) -> WorkerLife:
@@ -87,12 +87,12 @@ def test_one_that_never_starts_or_lies_is_given_up() -> None:
 class Lender:
     """Stands in for a worker: lends what it is given."""
 
-    def __init__(self, partner: ScriptedPartner) -> None:
+    def __init__(self, partner: ScriptedCoreSolver) -> None:
         self.partner = partner
         self.refused: list[bool] = []
         self.lent = 0
 
-    def lend(self, core: object) -> ScriptedPartner | None:
+    def lend(self, core: object) -> ScriptedCoreSolver | None:
         self.lent += 1
         return self.partner if self.partner.usable else None
 
@@ -113,7 +113,7 @@ def help_with(graph: Graph, word: Word, tmp_path: Path, mode: str, delays: Itera
     config = Config()
     config = replace(config, npu=replace(config.npu, mode=mode), core=replace(config.core, size=32))
     workers = Workers(config, tmp_path, lambda: None)
-    lender = Lender(ScriptedPartner(word, delays))
+    lender = Lender(ScriptedCoreSolver(word, delays))
     workers.worker_for = lambda core, **_: lender  # type: ignore[method-assign, assignment, return-value]
     return BatchHelp(workers, workers.plans("graph", graph, mode)), lender
 

@@ -22,7 +22,7 @@ from cpu_engine.graph.partition import POLICIES, partition_graph
 from hybrid.offload.on_ranks import CoreOnRanks
 from hybrid.ranks.collectives import Seat
 from tests import naive
-from tests.partners import ScriptedPartner, closing_word
+from tests.core_solvers import ScriptedCoreSolver, closing_word
 
 Pairs = list[tuple[int, int]]
 ENGINES = [("async", "basp"), ("async", "bsp"), ("level", "bsp")]
@@ -94,7 +94,7 @@ def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
         if hosts.index(hosts[rank]) == rank:
             delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
             lifetime = data.draw(st.none() | st.integers(0, 30), label="looks until death")
-            partner = ScriptedPartner(closing_word(core), itertools.cycle(delays), lifetime)
+            partner = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
         sides.append(CoreOnRanks(Seat(rank, len(hosts), hosts), engine, k, partner))
     order = data.draw(st.lists(st.integers(0, 1 << 16), max_size=60), label="choices")
     draws = iter(order)

@@ -66,6 +66,7 @@ def test_networkx_finds_it() -> None:
     assert "tandem" in networkx.pagerank.__doc__
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("about", OF_NETWORKX)
 def test_networkx_tests_pass(tmp_path: Path, about: str) -> None:
     env = {**os.environ, "NETWORKX_TEST_BACKEND": "tandem", "NETWORKX_FALLBACK_TO_NX": "True"}

@@ -25,7 +25,7 @@ from hybrid.errors import EXIT_CONFIG, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_
 from hybrid.experiments.tune import sweep as tune
 from hybrid.experiments.tune.advice import ORACLE_DEVICE, break_even_curves, break_even_settings, noise_text, recommend
 from hybrid.experiments.tune.points import NO_DEVICE, Journal, Point, Setting, point_from_json
-from tests.partners import ScriptedPartner
+from tests.core_solvers import ScriptedCoreSolver
 
 SMALL = ["--set", "graph.generator.scale=8", "--set", "source=random:2", "--repeats", "2"]
 Run = Callable[..., int]
@@ -276,7 +276,7 @@ def test_several_started_ranks_are_refused(
     assert "--set ranks=1" in capsys.readouterr().err
 
 
-class LyingPartner(ScriptedPartner):
+class LyingPartner(ScriptedCoreSolver):
     """A worker that gives every core vertex without a value the level 1."""
 
     device = "liar"

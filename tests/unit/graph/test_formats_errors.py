@@ -14,6 +14,8 @@ import pytest
 from cpu_engine.errors import InputError
 from cpu_engine.graph.formats import read_graph, sniff
 
+pytestmark = pytest.mark.jitless
+
 GRAPHS = Path(__file__).parents[2] / "graphs"
 
 

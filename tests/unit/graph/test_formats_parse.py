@@ -1,11 +1,6 @@
-"""The parse kernels against Python's own reading of the same text, compiled and (in a process of its own) not."""
+"""The parse kernels against Python's own reading of the same text, compiled; one of them also without the compiler."""
 
 from __future__ import annotations
-
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +10,6 @@ from hypothesis import strategies as st
 from cpu_engine.graph.formats.rows import RaggedLayout, RowLayout, read_ragged, read_rows
 from cpu_engine.graph.formats.source import TextSource
 from cpu_engine.graph.kernels import parse
-
-ROOT = Path(__file__).parents[3]
 
 ids = st.one_of(st.integers(0, 9), st.integers(0, 10**6), st.integers(0, 2**63 - 1))
 separators = st.sampled_from([" ", "\t", ",", "  ", " , ", "\t\t"])
@@ -40,6 +33,7 @@ def test_pairs(tmp_path_factory, rows, block_bytes):
     assert found.dst.tolist() == [row[2] for row in rows]
 
 
+@pytest.mark.jitless
 @given(st.lists(weights, min_size=1, max_size=20))
 @example(["99999999999999999", "0.99999999999999999", "9007199254740993.5", "1e22", "1e23", "-0.0", "5e-324"])
 @settings(max_examples=100, deadline=None)
@@ -87,28 +81,3 @@ def test_any_bytes_are_parsed_or_stopped_within_bounds(data):
     parse.parse_rows(text, RowLayout(3, weight_column=2).spec(False), src, dst, weight, nothing, no_hard, out)
     assert 0 <= out[parse.ROWS] <= lines
     assert 0 <= out[parse.POSITION] <= len(data)
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="this is that process")
-def test_everything_holds_without_the_compiler():
-    tests = [str(path) for path in sorted(Path(__file__).parent.glob("test_formats_*.py")) if "parse" not in path.name]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        *tests,
-        str(Path(__file__)) + "::test_weights",
-    ]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]

@@ -14,6 +14,8 @@ import pytest
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import FORMATS, read_graph, sniff
 
+pytestmark = pytest.mark.jitless
+
 GRAPHS = Path(__file__).parents[2] / "graphs"
 HOUSE = {(1, 2): 3, (2, 3): 1, (3, 4): 4, (1, 4): 1, (1, 5): 5, (2, 5): 9}
 

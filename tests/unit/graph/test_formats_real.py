@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cpu_engine.graph.formats import read_graph
+from tests.conftest import NO_REAL_GRAPHS
+from tests.conftest import SHARED_DATA as DATA
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
 LDBC = DATA / "ldbc-validation"
 
 pytestmark = [
-    pytest.mark.skipif(not DATA.is_dir(), reason=f"the folder of real graphs, {DATA}, is missing"),
+    pytest.mark.skipif(not DATA.is_dir(), reason=NO_REAL_GRAPHS),
     pytest.mark.skipif(
         os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="real graphs take minutes without the compiler"
     ),

@@ -13,6 +13,8 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import WRITABLE, read_graph, sniff, write_graph
 
+pytestmark = pytest.mark.jitless
+
 GRAPHS = Path(__file__).parents[2] / "graphs"
 
 

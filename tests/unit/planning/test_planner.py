@@ -59,7 +59,7 @@ from hybrid.worker.guard import (
     patience_for,
 )
 from hybrid.worker.simulated import SimulatedPartner
-from tests.partners import ScriptedPartner
+from tests.core_solvers import ScriptedCoreSolver
 
 ORACLE = fixed_delay("oracle", 0.0)
 RATES = CpuRates(threads=2, push_edges_per_s=1e8, pull_edges_per_s=4e8, level_s=1e-6, searches=())
@@ -313,7 +313,7 @@ def test_a_typical_search_reaches_the_hub() -> None:
 def test_a_hanging_worker_is_left_after_patience(graph: Graph, engine_name: str) -> None:
     k = 64
     engine = make_engine(engine_name, plan_module.CoreSplit(graph, k))
-    hanging = ScriptedPartner(lambda values: values, repeat(10**9))
+    hanging = ScriptedCoreSolver(lambda values: values, repeat(10**9))
     guard = NoRegretPartner(hanging, Patience(wait_s=1e-3))
     alone = make_engine(engine_name, plan_module.CoreSplit(graph))
     expected = traverse_alone(alone, 5).level.copy()
@@ -328,7 +328,7 @@ def test_a_hanging_worker_is_left_after_patience(graph: Graph, engine_name: str)
 
 
 def test_nobody_waits_for_the_rehearsal() -> None:
-    slow = ScriptedPartner(lambda values: values, iter([3, 1]))
+    slow = ScriptedCoreSolver(lambda values: values, iter([3, 1]))
     guard = NoRegretPartner(slow, Patience(wait_s=0.0))  # the rehearsal has all the time it needs
     guard.rehearse(4)
     assert [guard.ready, guard.ready, guard.ready] == [False, False, True]
@@ -349,14 +349,14 @@ def test_the_rehearsal_is_as_large_as_the_rounds_to_come() -> None:
         return values
 
     for batch in (1, 64, 4096):
-        guard = NoRegretPartner(ScriptedPartner(keep, repeat(1)), Patience())
+        guard = NoRegretPartner(ScriptedCoreSolver(keep, repeat(1)), Patience())
         guard.rehearse(4, batch)
         assert guard.ready
     assert sent == [(4,), (64, 4), (1024, 4)]
 
 
 def test_a_worker_that_dies_in_the_rehearsal_is_named() -> None:
-    dying = ScriptedPartner(lambda values: values, repeat(10**9), lifetime=1)
+    dying = ScriptedCoreSolver(lambda values: values, repeat(10**9), lifetime=1)
     guard = NoRegretPartner(dying, Patience(wait_s=1.0))
     guard.rehearse(4)
     assert not guard.ready
@@ -387,7 +387,7 @@ def test_a_few_searches_are_not_worth_measuring_one(graph: Graph, monkeypatch: p
 
 
 def test_rounds_that_cost_too_much_are_ended() -> None:
-    partner = ScriptedPartner(lambda values: values, repeat(1))
+    partner = ScriptedCoreSolver(lambda values: values, repeat(1))
     guard = NoRegretPartner(partner, Patience(own_s=0.0))
     assert guard.ready
     guard.submit(np.zeros(4, np.int32))
@@ -405,7 +405,7 @@ def test_auto_declines_what_one_late_answer_would_spoil(graph: Graph, monkeypatc
 
 
 def test_a_lie_ends_it() -> None:
-    partner = ScriptedPartner(lambda values: values, repeat(1))
+    partner = ScriptedCoreSolver(lambda values: values, repeat(1))
     guard = NoRegretPartner(partner, Patience())
     guard.distrust("liar")
     assert (guard.usable, guard.ready, guard.failure) == (False, False, "liar")

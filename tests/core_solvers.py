@@ -1,4 +1,4 @@
-"""Scripted partners for the traversal: honest, late, dying, or lying, at moments that the test chooses.
+"""Scripted core solvers for the traversal: honest, late, dying, or lying, at moments that the test chooses.
 
 They stand in for worker, files and time together, so that any delivery moment can be tried in one process; the real
 worker is tested for real in tests/npu and tests/e2e.
@@ -29,7 +29,7 @@ def closing_word(edges: list[tuple[int, int]]) -> Word:
     return close
 
 
-class ScriptedPartner:
+class ScriptedCoreSolver:
     """Answers ``word(values)`` after as many looks as ``delays`` says.
 
     Dies after ``lifetime`` looks, or when more than ``last_submission`` rounds are submitted.
