@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybrid.config.schema import ServiceConfig
-from hybrid.service.http.connections import FEWEST, MOST_HEAD_BYTES, RESERVED, Connections
+from hybrid.service.http.access import STRANGER, Gate
+from hybrid.service.http.connections import FEWEST, MOST_HEAD_BYTES, MOST_WAITING, RESERVED, Connections
+from hybrid.service.metrics import Metrics
 from tests.service.conftest import GRAPH, Running, running
 from tests.service.test_service import raw
 
@@ -108,6 +112,48 @@ def test_what_is_no_http_is_a_problem_document(impatient: Running) -> None:
         connection.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
         answer = rest(connection)
     assert status(answer) == problem(answer)["status"] == 400
+
+
+def test_few_requests_wait_behind_another(impatient: Running) -> None:
+    """Each that waits takes memory, and the end of each would let in more."""
+    with line(impatient) as connection:
+        with suppress(OSError):  # it may be closed before all is sent
+            connection.sendall((HEAD + b"\r\n") * 2000 + HEAD + b"Connection: close\r\n\r\n")
+        assert rest(connection).count(b"HTTP/1.1 ") <= MOST_WAITING + 1
+
+
+def test_a_few_requests_in_one_piece_are_answered(impatient: Running) -> None:
+    with line(impatient) as connection:
+        connection.sendall((HEAD + b"\r\n") * (MOST_WAITING - 1) + HEAD + b"Connection: close\r\n\r\n")
+        assert rest(connection).count(b"HTTP/1.1 200") == MOST_WAITING
+
+
+@pytest.mark.parametrize(("token", "rests"), [(b"", 1), (b"Bearer wrong", 1), (b"Bearer of good news, and long", 0)])
+def test_a_stranger_is_never_busy(token: bytes, rests: int) -> None:
+    """Who takes slowly what needs no token does not keep clients out."""
+    connections: Any = Connections(ServiceConfig(max_connections=FEWEST))
+    slow = [Fake("127.0.0.1") for _ in range(FEWEST)]
+    gate = Gate(never_answers, ServiceConfig(), "of good news, and long", Metrics())
+    for one in slow:
+        assert connections.admit(one)
+        connections.begin(one)
+        scope = {
+            "type": "http", "http_version": "1.1", "method": "GET", "path": "/page/script.js",
+            "headers": [(b"host", b"127.0.0.1"), (b"authorization", token)], STRANGER: partial(connections.rest, one),
+        }  # fmt: skip
+        asyncio.run(gate(scope, never_answers, never_answers))
+    assert connections.admit(Fake("127.0.0.1"))
+    assert sum(one.closed for one in slow) == rests
+
+
+async def never_answers(*arguments: Any) -> Any:
+    pass
+
+
+def test_a_wrong_range_of_the_page_is_no_page_of_its_own(impatient: Running) -> None:
+    for wrong in ("bytes=-1-2", "bytes=9-1", "words=1-2", "bytes=0-" + "9" * 5000):
+        found = raw(impatient, "GET", "/page/script.js", Range=wrong)
+        assert (found[0], found[1]["Content-Type"]) == (200, "text/javascript; charset=utf-8")
 
 
 def test_half_open_connections_do_not_keep_others_out(impatient: Running) -> None:

@@ -31,6 +31,7 @@ OPEN = ("/healthz", "/readyz", "/", "/docs", "/favicon.ico")  # say nothing of a
 UPLOAD = "/v1/graphs/upload"
 MOST_JSON_BYTES = 1 << 20
 TRUSTED = "tandem.trusted"  # in the scope: whoever asks may see everything
+STRANGER = "tandem.stranger"  # in the scope: called if that is not so
 JSON_ROUTES = ("/v1/graphs", "/v1/jobs")
 _SHORTEST_TOKEN = 16
 _ONCE = (b"host", b"origin", b"authorization", b"content-type", b"sec-fetch-site", b"sec-fetch-dest")
@@ -148,6 +149,8 @@ class Gate:
             raise Problem(403, "called by a foreign name", "use http://127.0.0.1 or http://localhost, or set a token")
         _require_own_page(scope["method"], headers, public)
         scope[TRUSTED] = self._token is None or self._knows_token(headers)
+        if not scope[TRUSTED] and STRANGER in scope:
+            scope[STRANGER]()
         if not scope[TRUSTED] and not public:
             raise Problem(401, "the token is missing or wrong", "send `Authorization: Bearer TOKEN`")
         _require_content(scope["method"], path, headers)

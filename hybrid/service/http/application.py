@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -371,8 +371,9 @@ def _add_events(app: FastAPI, service: Service) -> None:
 
 
 def _add_pages(app: FastAPI) -> None:
-    def file(name: str) -> FileResponse:
-        return FileResponse(PAGE / name, media_type=_KINDS[Path(name).suffix])
+    def file(name: str) -> Response:
+        """Whole: Starlette would answer a wrong Range with a page of its own."""
+        return Response((PAGE / name).read_bytes(), media_type=_KINDS[Path(name).suffix])
 
     @app.get("/", include_in_schema=False)
     async def index() -> Any:

@@ -11,16 +11,18 @@ import asyncio
 import json
 import resource
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from hybrid.config.schema import ServiceConfig
-from hybrid.service.http.access import UPLOAD, Receive, Scope, Send, answer_problem, is_loopback
+from hybrid.service.http.access import STRANGER, UPLOAD, Receive, Scope, Send, answer_problem, is_loopback
 from hybrid.service.http.problems import MEDIA_TYPE, Problem
 
 MOST_HEADERS = 100
 MOST_HEAD_BYTES = 32 << 10  # of a request line and headers together, or of anything else outside of a body
+MOST_WAITING = 16  # requests of a connection behind the one that is answered: each takes memory
 FRAMING = 8  # bytes around one byte of a body that comes in the smallest chunks
 SLOWEST_UPLOAD = 16 << 10  # bytes per second
 STALLED_S = 60.0  # a client that takes nothing of its answer for so long is given up
@@ -43,7 +45,7 @@ class Connections:
         self.request_s = settings.request_s
         self.open: dict[Connection, None] = {}
         self._silent: dict[Connection, None] = {}  # without a whole request so far, the oldest first
-        self._idle: dict[Connection, None] = {}  # between two requests
+        self._idle: dict[Connection, None] = {}  # between two requests, or of a stranger who is answered
         self._of_client: Counter[str] = Counter()
         self.turned_away = 0
 
@@ -84,7 +86,7 @@ class Connections:
         self._idle.pop(connection, None)
 
     def rest(self, connection: Connection) -> None:
-        """A request was answered."""
+        """A request was answered, or needs no token: whoever takes the page slowly keeps nobody out."""
         if connection in self.open:
             self._idle[connection] = None
 
@@ -150,6 +152,11 @@ class Connection(HttpToolsProtocol):
 
     # --------------------------------------------------------------------------------------------- parser
 
+    def on_message_begin(self) -> None:
+        if self._refused:
+            raise ConnectionError("refused")  # ends the parsing of what came in the same piece
+        super().on_message_begin()
+
     def on_url(self, url: bytes) -> None:
         if not self._refused:
             super().on_url(url)
@@ -163,12 +170,13 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         head = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        self._refused = self._refused or head > MOST_HEAD_BYTES
+        self._refused = self._refused or head > MOST_HEAD_BYTES or len(self.pipeline) >= MOST_WAITING
         if self._refused:
             return
         self._outside, self._in_body = 0, True
         self.deadline = self.loop.time() + self._all.request_s
         self._all.begin(self)
+        self.scope[STRANGER] = partial(self._all.rest, self)  # type: ignore[literal-required]
         always = self.url.partition(b"?")[0] in _ALWAYS_ANSWERED
         self.app = _refuse_crowd if self._all.crowded and not always else self._served
         super().on_headers_complete()
@@ -215,11 +223,13 @@ class Connection(HttpToolsProtocol):
             self.refuse(Problem(408, "the request took too long to arrive", "send it at once (service.request_s)"))
 
     def send_400_response(self, msg: str) -> None:
-        self.refuse(Problem(400, "this is not HTTP/1.1 as it should be", "use a common client"))
+        if not self._refused:
+            self.refuse(Problem(400, "this is not HTTP/1.1 as it should be", "use a common client"))
 
     def refuse(self, problem: Problem) -> None:
         """Answer outside of any route, unless an answer is under way, and close."""
         self._refused = True
+        self._all.rest(self)
         if self.transport.is_closing():
             return
         answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
