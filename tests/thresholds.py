@@ -46,6 +46,8 @@ DRIVER: dict[str, tuple[Any, ...]] = {
     "bfs.many.engine.UNION_ALPHA": (0, 1, 100),
     "bfs.many.engine._FEWEST_PLANES": (1, 2),
     "bfs.many.check._COLUMNS": (1, 3, 8),
+    "bfs.ranks.many.PULL_SHARE": (0.0, 0.02, 1.0),
+    "bfs.ranks.many._FEWEST_PLANES": (1, 2),
     "centrality.check.SAMPLE": (1, 2),
     "triangles.check_clustering_weighted.MOST_ARCS": (0, 5),
     "triangles.check.HUBS_RECOUNTED": (0, 1),
@@ -115,8 +117,8 @@ DRIVER: dict[str, tuple[Any, ...]] = {
     "triangles.engine.MOST_HUBS": (0, 64, 128),
     "triangles.engine.PRIVATE": (0, 1, 10),
     "comm.encoding._SHORT_OFFSETS": (0, 1, 8),
-    "comm.listed.ENTRIES_PER_PAIR": (1, 2, 1000),
-    "comm.listed.LOOKED_UP": (0, 1),
+    "comm.sparse_updates.ENTRIES_PER_PAIR": (1, 2, 1000),
+    "comm.sparse_updates.LOOKED_UP": (0, 1),
     "comm.loopback.FAIRNESS": (1, 3),
     "comm.rounds.MOST_SPANS": (0, 1),
     "graph.store.array_folder._BLOCK": (64, 4096),  # a power of two: the checksum of a block is shifted by squaring
@@ -175,6 +177,7 @@ KERNEL: dict[str, tuple[Any, ...]] = {
     "bfs.many.kernels.levels_check._BLOCK": (1, 3, 8),
     "bfs.many.kernels.levels.BLOCK": (1, 3, 8),
     "bfs.many.kernels.core.BLOCK": (1, 3, 8),
+    "bfs.ranks.kernels.words.BLOCK": (1, 3, 8),
     "bfs.strategies.kernels.pull.BLOCK": (1, 3, 8),
     "bfs.kernels.pull_bound.BLOCK": (1, 3, 8),
     "bfs.strategies.kernels.pull_numa.BLOCK": (1, 3, 8),
@@ -237,6 +240,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         """,
     "bits, masks, shifts and hash factors": """
         bfs.many.core: _NONE
+        bfs.ranks.many: _NONE
         graph.formats.symmetry: _SHIFT _GOLDEN _MIX
         graph.generators: _U64 _GOLDEN
         graph.store.array_folder: _CRC_POLYNOMIAL
@@ -250,7 +254,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         communities.kernels.label_propagation: _SPREAD _LOW _HALF _ONE _NONE
         bfs.many.kernels.levels: NONE ONE
         comm.kernels.pack: _NONE _ONE _ALL
-        comm.kernels.listed: LISTED _UNLISTED
+        comm.kernels.sparse_updates: LISTED _UNLISTED
         sssp.kernels.ranks: NEAR MIDDLE FAR _NOT_NEAR _NOT_MIDDLE _LOWER _HALF
         triangles.kernels.counting: ONE SIX LOW
         schedule.loops: _END_BITS
@@ -323,7 +327,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         ranks.statistics: PAIR_BYTES
         comm.encoding: PAIR_BYTES
         comm.framing: _HEADER _ALIGNMENT
-        comm.news: HEADER_BYTES
+        comm.updates: HEADER_BYTES
         graph.store.array_folder: META_BYTES
         graph.store.cache: BUILD_VERSION
         graph.formats.galois: HEADER_BYTES

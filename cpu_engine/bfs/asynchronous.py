@@ -1,12 +1,12 @@
 """Asynchronous vertex-centric BFS: active vertices push their distance, improved ones become active again.
 
-Two ways to hold the active set. *Listed*: a worklist, dealt to threads in strides, plus a ring per thread for what it
-activates itself; a step is a quantum of edges, after which leftovers are dealt anew. That is for active vertices of
-many distances; where there are two, the nearer go first, and where there is one on a deep graph, they run on in step:
-nothing is then relaxed twice. *Implicit from a bound*: every
-reached vertex at ``bound`` or further counts as active; a step relaxes all of distance ``bound`` from the other side
-(pull_bound) and raises the bound. A thick worklist turns implicit, a thin remainder is listed again. Either way a
-smaller value from outside can be merged between any two steps, and there is no barrier that it would have to wait for.
+Two ways to hold the active set. *Listed*: a worklist, which the threads share in strides, plus a ring per thread for
+what it activates itself; a step is a quantum of edges, after which leftovers are shared out again. That is for active
+vertices of many distances; where there are two, the nearer go first, and where there is one on a deep graph, they run
+on level by level: nothing is then relaxed twice. *Implicit from a bound*: every reached vertex at ``bound`` or further
+counts as active; a step relaxes all of distance ``bound`` from the other side (pull_bound) and raises the bound. A
+thick worklist turns implicit, a thin remainder is listed again. Either way a smaller value from outside can be merged
+between any two steps, and there is no barrier that it would have to wait for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.kernels.pull_bound import (
     bring_forward_step,
     collect_from_step,
@@ -65,6 +66,7 @@ class AsyncBfs:
         self._level = np.empty(n, np.int32)
         self._distance = self._level.view(np.uint32)
         self._parent = np.empty(n, np.int32)
+        self._distances = Tree(self._distance, self._parent)
         self._active = np.zeros(n, np.uint8)
         self._work = np.empty(n, np.int32)
         self._spare = np.empty(n, np.int32)
@@ -86,7 +88,7 @@ class AsyncBfs:
         self._in_step: SmallLevelsExpander | None = None  # for deep graphs
 
     def start(self, root: int | None, *, withhold_core: bool) -> None:
-        """Begin at ``root``; with None nobody has a level yet, and ``notice`` brings the first."""
+        """Begin at ``root``; with None no vertex has a level yet, and ``notice`` brings the first."""
         clear_run_step(self._level, self._parent, self._active, self._active)
         self._root = root
         self._edges = self._split.outside_core if withhold_core else self._split.all_edges
@@ -145,7 +147,7 @@ class AsyncBfs:
 
     @property
     def distance(self) -> np.ndarray:
-        """The levels as uint32, -1 being the largest; whoever lowers one from outside says so by ``notice``."""
+        """The levels as uint32, -1 being the largest. A caller that lowers one calls ``notice``."""
         return self._distance
 
     def notice(self, vertices: np.ndarray) -> None:
@@ -188,10 +190,9 @@ class AsyncBfs:
         self._count = adopt_smaller_step(vertices, values, self._distance, self._active, self._work, self._count)
 
     def _relax(self) -> Step:
-        view = self._edges
         relax_quantum_step(
-            view.out_begin, view.out_end, view.out_targets, self._distance, self._parent, self._active,
-            self._work, self._count, self._rings, self._left, self._quantum, self._effort,
+            self._edges.out_rows, self._distances, self._active, self._work, self._count, self._rings, self._left,
+            self._quantum, self._effort,
         )  # fmt: skip
         self._doubtful = True
         self._collect_leftover(self._rings, self._left)
@@ -199,11 +200,9 @@ class AsyncBfs:
         return Step("async", -1, int(taken), int(edges))
 
     def _relax_alone(self, quantum: int) -> Step:
-        view = self._edges
         *left, edges, taken = relax_alone_step(
-            view.out_begin, view.out_end, view.out_targets, self._distance, self._parent, self._active,
-            self._work, self._count, self._rings[0], quantum,
-        )  # fmt: skip
+            self._edges.out_rows, self._distances, self._active, self._work, self._count, self._rings[0], quantum
+        )
         self._collect_leftover(self._rings[:1], np.array([left]))
         return Step("async", -1, int(taken), int(edges))
 
@@ -213,10 +212,8 @@ class AsyncBfs:
         near = bring_forward_step(self._distance, self._work, self._count, nearest)
         starts = self._starts[: near + 1]
         edges = measure_frontier_step(view.out_begin, view.out_end, self._work, near, starts)
-        relax_even_step(
-            view.out_begin, view.out_targets, self._distance, self._parent, np.uint32(nearest + 1),
-            self._work, starts, self._rings, self._sizes,
-        )  # fmt: skip
+        reach = np.uint32(nearest + 1)
+        relax_even_step(view.out_rows, self._distances, reach, self._work, starts, self._rings, self._sizes)
         waiting = self._count - near + int(self._sizes.sum())
         if furthest <= nearest + 1 and waiting * graph.m > self._pull_share * graph.m * graph.n:
             self._active.fill(0)  # so many that their edges need no counting, and all are equally far
@@ -248,13 +245,12 @@ class AsyncBfs:
 
     def _pull(self, bound: int, frontier: int) -> Step:
         """Relax everything at ``bound``; then go on from ``bound + 1``, implicitly or, if little is left, listed."""
-        view, run = self._edges, (self._distance, self._parent, np.uint32(bound))
-        rows = (view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources)
+        run = (self._edges.in_rows, self._distances, np.uint32(bound))
         looking_at_all = not 0 < self._rest_bound <= bound + 1
         if looking_at_all:
-            pull_bound_all_step(*rows, *run, self._rest, self._tally)
+            pull_bound_all_step(*run, self._rest, self._tally)
         else:
-            pull_bound_rest_step(*rows, *run, self._rest, self._rings, self._tally)
+            pull_bound_rest_step(*run, self._rest, self._rings, self._tally)
         left, found, edges = (int(total) for total in self._tally.sum(axis=0))
         self._rest_bound = self._bound = bound + 1
         self._found, few = found, found == 0 or (not looking_at_all and found < left)

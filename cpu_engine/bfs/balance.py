@@ -1,4 +1,4 @@
-"""How evenly a strategy deals the edges to its threads, counted rather than timed, for any number of threads."""
+"""How evenly a strategy shares the edges among its threads, counted rather than timed, for any number of threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cpu_engine.bfs.strategies.push import PrivatePushExpander
 from cpu_engine.bfs.strategies.push_edge import EdgePushExpander
 from cpu_engine.bfs.traversal import CoreSplit
 
-_NOBODY = np.empty(0, np.int64)
+_NO_VERTEX = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def measure_balance(
         expander.expand(split.all_edges, depth)
         rows.append(expander.thread_edges.copy())
         depth += 1
-        count = expander.advance(_NOBODY, depth)
+        count = expander.advance(_NO_VERTEX, depth)
     return Balance(np.array(rows))
 
 

@@ -1,4 +1,4 @@
-"""Where a frontier lives when every vertex is listed once: one queue, level after level in the order found.
+"""Where a frontier lives when vertices are listed as they are found: one queue, level after level.
 
 Invariant: ``vertices[begin:end]`` is the frontier, ``vertices[end:tail]`` what has been found of the next level, and
 what lies before ``begin`` the levels that are done. A vertex enters when it gets its level and never again, so that n
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Finds, Queue, Tree
+
 
 class LevelQueue:
     """See the module. ``tail`` is an array of one, so that kernels can move it atomically."""
@@ -17,10 +19,15 @@ class LevelQueue:
         self.vertices = np.empty(n, np.int32)
         self.begin = self.end = 0
         self.tail = np.zeros(1, np.int64)
+        self.finds = Finds(self.vertices, self.tail)
 
     @property
     def frontier(self) -> np.ndarray:
         return self.vertices[self.begin : self.end]
+
+    def bounds(self) -> Queue:
+        """The queue as kernels take it that move through several levels."""
+        return Queue(self.vertices, self.begin, self.end, int(self.tail[0]))
 
     def restart(self, frontier: np.ndarray) -> None:
         """Forget everything but these."""
@@ -37,7 +44,31 @@ class LevelQueue:
 
 
 def begin_run(level: np.ndarray, parent: np.ndarray, root: int) -> None:
-    """Nobody has a level but the root."""
+    """Give the root level 0, and no other vertex a level."""
     level.fill(-1)
     parent.fill(-1)
     level[root], parent[root] = 0, root
+
+
+class QueueExpander:
+    """What the strategies with a queue have in common: all of ``Expander`` but ``expand``."""
+
+    def __init__(self, level: np.ndarray, parent: np.ndarray, room: int) -> None:
+        self._level, self._parent = level, parent
+        self._tree = Tree(level, parent)
+        self._queue = LevelQueue(room)
+
+    @property
+    def frontier(self) -> np.ndarray:
+        return self._queue.frontier
+
+    def start(self, root: int) -> None:
+        begin_run(self._level, self._parent, root)
+        self._queue.restart(np.array([root]))
+
+    def take_over(self, depth: int) -> None:
+        """Go on from levels that another strategy found, with those at ``depth`` as the frontier."""
+        self._queue.restart(np.flatnonzero(self._level == depth))
+
+    def advance(self, extra: np.ndarray, depth: int) -> int:
+        return self._queue.advance(extra)

@@ -1,9 +1,9 @@
-"""Level-synchronous BFS, and what makes it hybrid: levels close only when the partner has answered for them.
+"""Level-synchronous BFS beside a core solver: a level closes only when the solver has answered for its core vertices.
 
 Invariant: between steps every vertex within ``depth`` hops carries its exact level, and no other vertex does (while a
-level is open, some of the next level's members may already be marked). Core values from a partner wait in
-``tentative`` until their level comes, unless the vertex is reached before. How a level is expanded is the strategy's
-business (expansion.py); the default pushes thin frontiers and pulls thick ones.
+level is open, some of the next level's members may already be marked). Core values from the solver wait
+in ``tentative`` until their level comes, unless the vertex is reached before. How a level is expanded is up to the
+strategy (strategies/strategy.py); the default pushes thin frontiers and pulls thick ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cpu_engine.bfs.strategies.strategy import Expander, LeapingExpander
 from cpu_engine.bfs.traversal import Adoption, CoreSplit, Step, complete_parents, merge_core
 
 DEEP = 16  # beyond this depth a graph is of the kind with thousands of thin levels, which are run many at a time
-_NOBODY = np.empty(0, np.int64)
+_NO_VERTEX = np.empty(0, np.int64)
 
 
 class LevelBfs:
@@ -50,7 +50,7 @@ class LevelBfs:
     def settle(self) -> None:
         if not self._expanded or self._core_is_open():
             return
-        extra = self._admit() if self._merged else _NOBODY
+        extra = self._admit() if self._merged else _NO_VERTEX
         self._depth += 1
         self._count = self._expander.advance(extra, self._depth)
         self._expanded = False
@@ -77,8 +77,8 @@ class LevelBfs:
         false = (closed >= 0) & np.where(level >= 0, closed < level, closed <= self._depth)
         before = self._tentative.copy()
         self._closed = np.where(false, -1, closed).astype(np.int32)
-        news = np.where((level >= 0) | false, -1, closed).astype(np.int32)
-        self._tentative = merge_core(self._tentative, news)
+        waiting = np.where((level >= 0) | false, -1, closed).astype(np.int32)
+        self._tentative = merge_core(self._tentative, waiting)
         self._merged = True
         return Adoption(int(np.count_nonzero(before != self._tentative)), int(np.count_nonzero(false)))
 
@@ -92,12 +92,12 @@ class LevelBfs:
         return self._level, self._parent
 
     def _core_is_open(self) -> bool:
-        """Whether a core vertex of this level still waits for the partner to say what its core edges reach."""
+        """Whether the core solver has yet to answer what the core edges of a vertex of this level reach."""
         mine = self._level[: self._split.core_size]
         return self._withheld and bool(np.any((mine == self._depth) & (self._closed != self._depth)))
 
     def _admit(self) -> np.ndarray:
-        """Core values of the next level that the partner found are exact: they join the next frontier."""
+        """Core values of the next level that the core solver found are exact: they join the next frontier."""
         mine = self._level[: self._split.core_size]
         due = np.flatnonzero((self._tentative == self._depth + 1) & (mine == -1))
         mine[due] = self._depth + 1

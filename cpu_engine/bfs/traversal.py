@@ -1,17 +1,19 @@
 """What every BFS engine offers the coordinator: small steps, and a dense core whose values may come from outside.
 
-The core is the vertex range [0, k). While it is *withheld*, edges inside it belong to a partner: the engine does not
-look at them, and is complete only together with the partner's values. ``closed`` is the partner's last word: core
+The core is the vertex range [0, k). While it is *withheld*, edges inside it belong to the core solver: the engine does
+not look at them, and is complete only together with the solver's values. ``closed`` is the solver's last answer: core
 values that no core edge can improve.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import InRows, OutRows
 from cpu_engine.bfs.kernels.witness import find_parents_step
 from cpu_engine.bfs.strategies.kernels.pull import first_sources_step
 from cpu_engine.errors import InputError
@@ -23,7 +25,7 @@ UNREACHED = -1
 
 @dataclass(frozen=True)
 class Step:
-    """One step of an engine, as the trace tells it."""
+    """One step of an engine, as the trace records it."""
 
     direction: str  # push, pull or async
     level: int  # depth of the frontier; -1 where levels have no meaning
@@ -33,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Adoption:
-    """What became of a partner's values: taken over, or provably false."""
+    """How many of the core solver's values were taken over, and how many are provably false."""
 
     adopted: int
     rejected: int
@@ -51,6 +53,17 @@ class EdgeView:
     in_sources: np.ndarray
     best_in: np.ndarray  # first in-neighbour of each vertex within the view, the vertex itself where there is none
     hanging_start: int  # from here on, no vertex has a second in-neighbour
+
+    @cached_property
+    def out_rows(self) -> OutRows:
+        """The out-edges as kernels take them."""
+        return OutRows(*map(np.asarray, (self.out_begin, self.out_end, self.out_targets)))
+
+    @cached_property
+    def in_rows(self) -> InRows:
+        """The in-edges as kernels take them."""
+        begin, end, sources, best = map(np.asarray, (self.in_begin, self.in_end, self.in_sources, self.best_in))
+        return InRows(begin, end, sources, best, self.hanging_start)
 
 
 class CoreSplit:
@@ -110,15 +123,15 @@ class Traversal(Protocol):
         """The best known core values."""
 
     def adopt(self, closed: np.ndarray) -> Adoption:
-        """Merge a partner's complete word on the core, monotonically."""
+        """Merge the core solver's answer, which has a value for each core vertex, monotonically."""
 
     def take_core_back(self) -> None:
-        """The partner is gone: look at core edges as well, from now on and for what was passed over."""
+        """The core solver is gone: look at core edges as well, from now on and for what was passed over."""
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """The levels and parents reached; parents are filled in where the run did not keep them.
 
-        The arrays are the engine's own, valid until the next ``start``: whoever keeps them copies them.
+        The arrays are the engine's own, valid until the next ``start``: a caller that keeps them copies them.
         """
 
 

@@ -1,12 +1,12 @@
 """How an update of an agreed list travels: one pure choice by bytes on the wire, and the formats it chooses from.
 
 A list of ``total`` entries is agreed between sender and receiver (position i means the same vertex on both sides), and
-``count`` of them have news. Nothing new is an empty payload. Otherwise 16 bytes of header, where the news are, and what
-they are: each value minus the smallest in the message, in 0 (all are equal), 1, 2 or 4 bytes.
+``count`` of them are updated. No update is an empty payload. Otherwise 16 bytes of header, the places of the updates,
+and their values: each value minus the smallest in the message, in 0 (all are equal), 1, 2 or 4 bytes.
 
     header: mode u8, value bytes u8, zero u16, count u32, base u32, total u32 - little-endian, like everything else
 
-    mode       where the news are                         bytes, with b bytes per value
+    mode       places of the updates                      bytes, with b bytes per value
     nothing    -                                          0
     whole      everywhere, only if count = total          16 + b count
     bitset     one bit per entry, in words of 64          16 + 8 ceil(total / 64) + b count

@@ -1,4 +1,4 @@
-"""What goes wrong between ranks, told with what to do about it."""
+"""What goes wrong between ranks, with what to do about it."""
 
 from __future__ import annotations
 

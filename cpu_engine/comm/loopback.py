@@ -19,7 +19,7 @@ from cpu_engine.comm.requests import AllReduce, Driver, Exchange, Message, Progr
 T = TypeVar("T")
 Chooser = Callable[[int], int]
 FAIRNESS = 200  # steps
-IDLE_LIMIT = 100_000  # times that everybody was woken in turn and nobody did anything
+IDLE_LIMIT = 100_000  # times that every driver was woken in turn and none did anything
 
 _REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "sum": np.sum,
@@ -111,7 +111,7 @@ class _Ring:
             ready = [rank for rank in sorted(self.live) if isinstance(self.requests[rank], Progress)]
             self.idle_turns += 1
             if not ready or self.idle_turns > self.idle_limit:
-                raise self._stuck("nobody can go on")
+                raise self._stuck("no driver can go on")
         starved = [rank for rank in ready if self.step - self.last_run[rank] > FAIRNESS]
         if starved:
             return min(starved, key=lambda rank: self.last_run[rank])  # the first would starve those after it
@@ -121,7 +121,7 @@ class _Ring:
         return self.turn
 
     def _can_go_on(self, rank: int) -> bool:
-        """Without time passing; who merely waits for a message is woken when nobody else can do anything."""
+        """Without time passing; a driver that merely waits for a message is woken when no other can do anything."""
         request = self.requests[rank]
         if isinstance(request, Exchange):
             return all(self.posted[peer, rank] for peer in request.expect)

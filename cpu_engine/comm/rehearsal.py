@@ -1,4 +1,4 @@
-"""Messages to nobody: every kernel that packs and unpacks updates, before a clock runs.
+"""Messages that are not sent: load every kernel that packs and unpacks updates before a clock runs.
 
 Which of them a search needs depends on the graph, the parts and on what arrives when: lists that are a range of ids or
 have gaps, values that differ by 0, 1, 2 or 4 bytes.
@@ -17,7 +17,7 @@ _SPANS = (0, 1, 1 << 8, 1 << 16)
 
 
 def rehearse_messages() -> None:
-    """Send updates of all widths over lists of both kinds, and take them."""
+    """Pack updates of all widths for lists of both kinds, and unpack them."""
     for gap in (1, 2):
         agreed = AgreedList.of(np.arange(0, gap * _ENTRIES, gap, dtype=np.int32))
         room, last_sent = Room(agreed.total), np.empty(agreed.total, np.uint32)

@@ -3,8 +3,8 @@
 So the same driver runs on MPI (``mpi.MpiTransport.run``) and, P of them at once, in one process (``run_loopback``).
 
 Payloads are contiguous uint8 arrays. What an answer holds may be looked at until the driver's next request and belongs
-to the transport; who keeps it copies it. What is handed to ``Exchange`` may be overwritten once it is answered; what is
-handed to ``Progress`` must never be written again, as it may travel long after the answer.
+to the transport; a driver that keeps it copies it. What is handed to ``Exchange`` may be overwritten once it is
+answered; what is handed to ``Progress`` must never be written again, as it may travel long after the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two ways to alternate between local work and the others: in rounds together (BSP), or everyone alone (BASP).
+"""The two ways to alternate between local work and messages: in rounds together (BSP), or each rank alone (BASP).
 
 Both end only when nothing is left anywhere: BSP when a round changed nothing on any rank, BASP when ``Termination``
 says so. There is no cap on rounds. Values only ever become smaller, so messages may be late, repeated by later ones or
@@ -88,7 +88,7 @@ class RoundsReport:
 def trade(phase: Phase, values: np.ndarray, report: RoundsReport) -> Driver[dict[int, np.ndarray]]:
     """One phase of a round: send what is new, wait for the others; what came and is not empty, in their order.
 
-    For algorithms with rounds of their own; who calls it applies what came, and notes the time as unpacking.
+    For algorithms with rounds of their own; the caller applies what came, and notes the time as unpacking.
     """
     begin = time.perf_counter()
     payloads = phase.messages(values)
@@ -139,9 +139,9 @@ def bsp_rounds(
             report.sent += len(outgoing)
             report.received += len(answer)
             now = report.note("unpack", now, clock())
-        told = worker.outside()
+        from_here = worker.outside()
         if outside_to or outside_from:
-            messages = join_messages(told, outside_to)
+            messages = join_messages(from_here, outside_to)
             answer = yield Exchange(TAG_OUTSIDE_ROUND, messages, outside_from)
             for peer, payload in answer.items():
                 for message in split_messages(peer, payload):
@@ -154,9 +154,9 @@ def bsp_rounds(
 
 
 def basp_rounds(worker: Worker, sync: Sync, termination: Termination) -> Driver[RoundsReport]:
-    """No rounds: take what has arrived, work a while on what is there, send what is new, never wait for anybody.
+    """No rounds: take what has arrived, work a while on what is there, send what is new, never wait for another rank.
 
-    Nothing empty is sent. A rank without work waits for messages, and with everybody waiting and nothing under way
+    Nothing empty is sent. A rank without work waits for messages, and with all ranks waiting and nothing under way
     ``termination`` ends the run.
     """
     report = RoundsReport()
@@ -165,9 +165,9 @@ def basp_rounds(worker: Worker, sync: Sync, termination: Termination) -> Driver[
     clock = time.perf_counter
     now = clock()
     outgoing: list[Message] = []
-    more, news = True, True
+    more, arrivals = True, True
     while True:
-        if more or news or not worker.idle():
+        if more or arrivals or not worker.idle():
             more = worker.compute()
             report.rounds += 1
             now = report.note("compute", now, clock())
@@ -185,20 +185,20 @@ def basp_rounds(worker: Worker, sync: Sync, termination: Termination) -> Driver[
             outgoing += termination.passive(report.sent, report.received)
         if termination.over and not outgoing:
             report.waves = termination.waves
-            # Nobody begins another run before all have left this one: its messages would be taken for this one's.
+            # No rank begins another run before all have left this one: its messages would be taken for this one's.
             yield AllReduce(np.zeros(1, np.int64))
             report.note("wait", now, clock())
             return report
         arrived: list[Message] = yield Progress(outgoing, wait=not more and not termination.over)
         now = report.note("wait", now, clock())
-        outgoing, news = [], False
+        outgoing, arrivals = [], False
         for message in arrived:
             if message.tag == TAG_CONTROL:
                 outgoing += termination.handle(message)
                 continue
             termination.active()
             report.received += 1
-            news = True
+            arrivals = True
             if message.tag >= FIRST_OUTSIDE_TAG:
                 worker.from_outside(message)
             else:

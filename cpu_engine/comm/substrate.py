@@ -1,8 +1,8 @@
-"""Which copies of a vertex must hear of a change, and how they do, derived from where a field is written and read.
+"""Which copies of a vertex must be sent a change, and how, derived from where a field is written and read.
 
 An algorithm says only at which end of an arc it writes a field and at which end it reads it. Mirrors that are written
 are *reduced* to their master, masters are *broadcast* to the mirrors that are read; whether either is needed follows
-from the partitioning policy. Lists of who stands where were agreed once, so values travel in that order, without ids.
+from the partitioning policy. The order of each list was agreed once, so values travel in that order, without ids.
 
 Invariant: what a peer was sent, or has itself sent, is not sent again unless it became smaller.
 """
@@ -10,7 +10,7 @@ Invariant: what a peer was sent, or has itself sent, is not sent again unless it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -109,20 +109,28 @@ class PhaseStatistics:
         )
 
 
+@dataclass(frozen=True)
+class Route:
+    """Reduce or broadcast of a field: the list that is sent to each peer, and the one that is received from each."""
+
+    name: str
+    tag: int
+    outgoing: dict[int, AgreedList]
+    incoming: dict[int, AgreedList]
+    memoised: bool = True
+
+
 class Phase:
-    """One direction of a field's synchronisation: a list that is sent to each peer, and one that is heard from each."""
+    """One direction of a field's synchronisation, here by minimum of uint32.
+
+    Other reductions override ``_pack`` (what a peer must be sent) and ``_merge`` (what a message changes).
+    """
 
     dtype: type = np.uint32
 
-    def __init__(
-        self,
-        name: str,
-        tag: int,
-        outgoing: dict[int, AgreedList],
-        incoming: dict[int, AgreedList],
-        memoised: bool = True,
-    ) -> None:
-        self.name, self.tag, self.memoised = name, tag, memoised
+    def __init__(self, route: Route) -> None:
+        self.name, self.tag, self.memoised = route.name, route.tag, route.memoised
+        outgoing, incoming = route.outgoing, route.incoming
         self.outgoing, self.incoming = outgoing, incoming
         self.send_to, self.receive_from = tuple(outgoing), tuple(incoming)
         self.statistics = PhaseStatistics()
@@ -153,11 +161,10 @@ class Phase:
         self._echoes = None
 
     def messages(self, values: np.ndarray) -> dict[int, np.ndarray]:
-        """A payload for each peer for which there is news."""
+        """A payload for each peer that must be sent updates."""
         begin = time.perf_counter()
         payloads = {}
-        for peer, agreed in self.outgoing.items():
-            packed = pack_improved(agreed, values, self._last_sent_to[peer], self._room, memoised=self.memoised)
+        for peer, packed in self._packed(values):
             if packed.count:
                 self.statistics.note_sent(packed)
                 payloads[peer] = packed.payload
@@ -165,39 +172,48 @@ class Phase:
         return payloads
 
     def apply(self, peer: int, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Lower the values to what came from ``peer``; the local ids that became smaller, valid until the next call."""
+        """Merge what came from ``peer``; the local ids whose value changed, valid until the next call."""
         begin = time.perf_counter()
-        changed = unpack_min(payload, self._heard_from(peer), values, self._room)
-        if self._echoes is not None and changed.size and peer in self._echoes.outgoing:
-            agreed, known = self._echoes.outgoing[peer], self._echoes._last_sent_to[peer]
-            note_known_step(changed, agreed.begin, agreed.indices, agreed.total, values, known)
-        self._note_received(payload, changed.size, begin)
-        return changed
-
-    def _heard_from(self, peer: int) -> AgreedList:
         if peer not in self.incoming:
             raise CommError(
                 f"a {self.name} came from rank {peer}, which shares no vertex with this one",
                 fix="partition the same graph with the same policy and number of ranks everywhere",
             )
-        return self.incoming[peer]
-
-    def _note_received(self, payload: np.ndarray, count: int, begin: float) -> None:
+        changed = self._merge(peer, self.incoming[peer], payload, values)
         statistics = self.statistics
         statistics.messages_received += 1
         statistics.bytes_received += payload.size
-        statistics.updates_applied += count
+        statistics.updates_applied += changed.size
         statistics.unpack_s += time.perf_counter() - begin
+        return changed
+
+    def _packed(self, values: np.ndarray) -> Iterator[tuple[int, Packed]]:
+        for peer, agreed in self.outgoing.items():
+            yield peer, self._pack(peer, agreed, values)
+
+    def _pack(self, peer: int, agreed: AgreedList, values: np.ndarray) -> Packed:
+        return pack_improved(agreed, values, self._last_sent_to[peer], self._room, memoised=self.memoised)
+
+    def _merge(self, peer: int, agreed: AgreedList, payload: np.ndarray, values: np.ndarray) -> np.ndarray:
+        changed = unpack_min(payload, agreed, values, self._room)
+        self._note_echo(peer, changed, values)
+        return changed
+
+    def _note_echo(self, peer: int, changed: np.ndarray, values: np.ndarray) -> None:
+        """Count the values that came from ``peer`` as sent to it in the opposite phase."""
+        if self._echoes is not None and changed.size and peer in self._echoes.outgoing:
+            agreed, known = self._echoes.outgoing[peer], self._echoes._last_sent_to[peer]
+            note_known_step(changed, agreed.begin, agreed.indices, agreed.total, values, known)
 
 
-PhaseMaker = Callable[[str, int, dict[int, AgreedList], dict[int, AgreedList], bool], Phase]
+PhaseMaker = Callable[[Route], Phase]
 
 
 class Sync:
     """A field on one part: the phases that it needs, reduce before broadcast.
 
     ``memoised=False`` sends the vertices' ids with the values, for comparison and for receivers that keep no lists.
-    ``phases`` makes the phases of fields that are not uint32 reduced by minimum (reductions.py, listed.py).
+    ``phases`` makes the phases of fields that are not uint32 reduced by minimum (reductions.py, sparse_updates.py).
     """
 
     def __init__(
@@ -212,12 +228,12 @@ class Sync:
         self.part, self.field = part, field
         self.policy = part.layout.policy if policy is None else policy
         reduces, broadcasts = needs(field, self.policy)
-        nobody: dict[int, AgreedList] = {}
-        to_master, from_mirrors = _lists(part, field.written, memoised) if reduces else (nobody, nobody)
-        from_master, to_mirrors = _lists(part, field.read, memoised) if broadcasts else (nobody, nobody)
+        no_lists: dict[int, AgreedList] = {}
+        to_master, from_mirrors = _lists(part, field.written, memoised) if reduces else (no_lists, no_lists)
+        from_master, to_mirrors = _lists(part, field.read, memoised) if broadcasts else (no_lists, no_lists)
         make = Phase if phases is None else phases
-        self.reduce = make("reduce", TAG_REDUCE, to_master, from_mirrors, memoised)
-        self.broadcast = make("broadcast", TAG_BROADCAST, to_mirrors, from_master, memoised)
+        self.reduce = make(Route("reduce", TAG_REDUCE, to_master, from_mirrors, memoised))
+        self.broadcast = make(Route("broadcast", TAG_BROADCAST, to_mirrors, from_master, memoised))
         self.reduce.mind_echoes(self.broadcast)
         self.broadcast.mind_echoes(self.reduce)
         self.phases = ((self.reduce,) if reduces else ()) + ((self.broadcast,) if broadcasts else ())
@@ -226,6 +242,11 @@ class Sync:
         """A new run: forget what was sent to each peer."""
         for phase in self.phases:
             phase.start()
+
+    def restart_statistics(self) -> None:
+        """Count from 0 again."""
+        for phase in self.phases:
+            phase.statistics = PhaseStatistics()
 
     @property
     def statistics(self) -> dict[str, PhaseStatistics]:

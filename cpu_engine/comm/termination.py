@@ -1,8 +1,8 @@
-"""When may everybody stop? Mattern's four-counter rule on a binary tree of ranks, as a state machine without I/O.
+"""When may all ranks stop? Mattern's four-counter rule on a binary tree of ranks, as a state machine without I/O.
 
 A wave collects, from every rank at a moment when it was passive, how many messages it had sent and received in all. If
 two waves, the second begun after the first was complete, both find the same number sent as received, and the same
-number as each other, then nothing was in flight and nobody was active when the first wave ended, and so ever after.
+number as each other, then nothing was in flight and no rank was active when the first wave ended, and so ever after.
 Every rank joins the first wave by itself as soon as it is passive; later ones are asked for by the root. At most one
 control message is under way per tree edge, so their order does not matter.
 

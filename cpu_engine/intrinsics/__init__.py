@@ -2,7 +2,7 @@
 
 Threads that wait for the next launch, or for one another at its end, spin before they sleep: that is quick while every
 thread has a processor, and keeps the very thread that is waited for from its processor when other programs run. GNU
-OpenMP spins for some 20 ms unless told otherwise. Here it spins for a few launches' length; ``GOMP_SPINCOUNT`` or
+OpenMP spins for some 20 ms unless set otherwise. Here it spins for a few launches' length; ``GOMP_SPINCOUNT`` or
 ``OMP_WAIT_POLICY`` in the environment say otherwise. The library reads its environment once, when it is loaded: so that
 happens here, and processes started later inherit nothing.
 """

@@ -14,7 +14,7 @@ _NS = 1_000_000_000
 
 
 def now_ns():
-    """Nanoseconds, as ``time.perf_counter_ns`` tells them."""
+    """Nanoseconds, as ``time.perf_counter_ns`` gives them."""
     return time.perf_counter_ns()
 
 
@@ -22,11 +22,11 @@ def now_ns():
 def _now(typingctx):
     def codegen(context, builder, signature, args):
         word, number = ir.IntType(64), ir.IntType(32)
-        told = cgutils.alloca_once(builder, word, 2)  # seconds, nanoseconds
+        parts = cgutils.alloca_once(builder, word, 2)  # seconds, nanoseconds
         function = ir.FunctionType(number, [number, word.as_pointer()])
         clock = cgutils.get_or_insert_function(builder.module, function, "clock_gettime")
-        builder.call(clock, [number(_CLOCK), told])
-        seconds, rest = (builder.load(builder.gep(told, [number(i)])) for i in range(2))
+        builder.call(clock, [number(_CLOCK), parts])
+        seconds, rest = (builder.load(builder.gep(parts, [number(i)])) for i in range(2))
         return builder.add(builder.mul(seconds, word(_NS)), rest)
 
     return types.int64(), codegen

@@ -1,8 +1,9 @@
 """Python's own objects as compiled code sees them: addresses, read through the C interface of CPython 3.10 to 3.12.
 
-Only what reads and neither counts references, nor raises, nor asks which thread it is: then several threads may read
-as long as nobody changes what they read (see adjacency.py). ``type_of`` first, because only of numbers, texts, tuples
-of them and dicts themselves (no subclass) is that true. There is no Python body: without the JIT nobody may call these.
+Only what reads and neither counts references, nor raises, nor asks which thread it is: then several threads may read as
+long as no thread changes what they read (see adjacency.py). ``type_of`` first, because only of numbers, texts, tuples
+of them and dicts themselves (no subclass) is that true. There is no Python body: without the JIT they must not be
+called.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def next_of_dict(typingctx, mapping, position):
         key, value = cgutils.alloca_once(builder, _BYTES), cgutils.alloca_once(builder, _BYTES)
         builder.store(args[1], place)
         found = _call(builder, "PyDict_Next", _INT, [builder.inttoptr(args[0], _BYTES), place, key, value])
-        told = [
+        answer = [
             builder.sext(found, _WORD), builder.load(place),
             *(builder.ptrtoint(builder.load(pointer), _WORD) for pointer in (key, value)),
         ]  # fmt: skip
-        return context.make_tuple(builder, signature.return_type, told)
+        return context.make_tuple(builder, signature.return_type, answer)
 
     return types.UniTuple(types.int64, 4)(types.int64, types.int64), codegen
 
@@ -88,8 +89,8 @@ def member_of_tuple(typingctx, thing, place):
     """The member at a place, which must be there."""
 
     def codegen(context, builder, signature, args):
-        told = _call(builder, "PyTuple_GetItem", _BYTES, [builder.inttoptr(args[0], _BYTES), args[1]])
-        return builder.ptrtoint(told, _WORD)
+        answer = _call(builder, "PyTuple_GetItem", _BYTES, [builder.inttoptr(args[0], _BYTES), args[1]])
+        return builder.ptrtoint(answer, _WORD)
 
     return types.int64(types.int64, types.int64), codegen
 
@@ -102,8 +103,8 @@ def whole_number(typingctx, thing):
         overflow = cgutils.alloca_once(builder, _INT)
         thing = builder.inttoptr(args[0], _BYTES)
         value = _call(builder, "PyLong_AsLongLongAndOverflow", _WORD, [thing, overflow])
-        told = [value, builder.sext(builder.load(overflow), _WORD)]
-        return context.make_tuple(builder, signature.return_type, told)
+        answer = [value, builder.sext(builder.load(overflow), _WORD)]
+        return context.make_tuple(builder, signature.return_type, answer)
 
     return types.UniTuple(types.int64, 2)(types.int64), codegen
 

@@ -1,12 +1,12 @@
 """Threads that stay together over many steps of one launch: joining, and waiting for one another.
 
 A launch costs microseconds, a barrier between threads that are awake a fraction of one. But a launch does not promise
-that its iterations run at the same time: so whoever is there joins, the team closes when all have come or patience runs
-out, and who comes later finds it closed and goes home. A team of one is a team; nothing can hang.
-Beside other busy programs a member may lose its processor, and each meeting then takes a time slice: whoever had to
-wait so long says that all leave after the next meeting, and the driver goes on with one thread for a while.
-Invariant: ``team[0]`` is the number of members, plus CLOSED once nobody can join any more; then it does not change.
-``gate[1]`` is 0, or the meeting after which all leave; then it does not change.
+that its iterations run at the same time: so a thread that is there joins, the team closes when all have come or
+patience runs out, and a thread that comes later finds it closed and returns. A team of one is a team; nothing can hang.
+Beside other busy programs a member may lose its processor, and each barrier then takes a time slice: a member that had
+to wait so long sets that all leave after the next barrier, and the driver goes on with one thread for a while.
+Invariant: ``team[0]`` is the number of members, plus CLOSED once no thread can join any more; then it does not change.
+``gate[1]`` is 0, or the barrier after which all leave; then it does not change.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cpu_engine.intrinsics.clock import now_ns
 
 CLOSED = 1 << 32
 PATIENCE = 1 << 14  # looks, giving way in between: about as long as a sleeping thread takes to wake up
-PATIENCE_NS = 200_000  # ... and no longer than this, if whoever was given way took the processor
-SLOW_NS = 1_000_000  # a longer wait at a meeting means that a member lost its processor
+PATIENCE_NS = 200_000  # ... and no longer than this, if the thread that was given way took the processor
+SLOW_NS = 1_000_000  # a longer wait at a barrier means that a member lost its processor
 LOOKS_PER_YIELD = 256  # a team mate is nanoseconds away, or it lost its processor and needs ours
 
 
@@ -40,7 +40,7 @@ def join_team(team, wanted, patience):
     """Join; return the own number and the size of the team once it is closed, or (-1, 0) if it was closed before.
 
     Invariant  members are numbered 0, 1, ... without gaps.
-    Races      the count and the closing are one word, changed by compare-and-swap: nobody joins a closed team.
+    Races      the count and the closing are one word, changed by compare-and-swap: no thread joins a closed team.
     Work       waits for ``wanted`` members, at most ``patience`` looks and PATIENCE_NS.
     """
     me, looks, began, waited = -1, 0, 0, 0
@@ -62,33 +62,33 @@ def join_team(team, wanted, patience):
 
 
 @njit(cache=True)
-def meet_team(gate, size, meeting):
-    """Wait until all ``size`` members have come to this ``meeting``, counted from 1.
+def meet_team(gate, size, barrier):
+    """Wait until all ``size`` members have come to this ``barrier``, counted from 1.
 
-    Invariant  what any member wrote before the meeting is seen by all after it.
-    Races      ``gate[0]`` only grows; nobody can come to the next meeting before all have come to this one.
-    Work       as long as the slowest takes; if that was too long, gate[1] says that all leave after the next meeting.
+    Invariant  what any member wrote before the barrier is seen by all after it.
+    Races      ``gate[0]`` only grows; no member can come to the next barrier before all have come to this one.
+    Work       as long as the slowest takes; if that was too long, all leave after the next barrier (gate[1]).
     """
     looks, began = 0, 0
     atomic_add(gate, 0, 1)
-    while atomic_load(gate, 0) < size * meeting:
+    while atomic_load(gate, 0) < size * barrier:
         looks += 1
         if looks % LOOKS_PER_YIELD == 0:
             began = now_ns() if began == 0 else began
             give_way()
     if began > 0 and now_ns() - began > SLOW_NS:
-        atomic_claim(gate, 1, 0, meeting + 1)
+        atomic_claim(gate, 1, 0, barrier + 1)
 
 
 @njit(cache=True)
-def leave_team(gate, meeting):
-    """Whether all leave now, after this ``meeting``: every member gets the same answer.
+def leave_team(gate, barrier):
+    """Whether all leave now, after this ``barrier``: every member gets the same answer.
 
-    Invariant  who writes the number of a meeting does so before coming to it, so all who have met there read it.
+    Invariant  a member writes the number of a barrier before it comes to it, so all that have passed it read it.
     Races      written once, by compare-and-swap.   Work  one look.
     """
     last = atomic_load(gate, 1)
-    return last > 0 and last <= meeting
+    return last > 0 and last <= barrier
 
 
 @intrinsic

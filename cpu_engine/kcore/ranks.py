@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.comm.listed import ChangeList, ListedPhase
 from cpu_engine.comm.reductions import SumPhase
 from cpu_engine.comm.rounds import RoundsReport, agree, trade
+from cpu_engine.comm.sparse_updates import ChangeList, SparsePhase
 from cpu_engine.comm.substrate import SUM_PULLED, VALUE_READ, PhaseStatistics, Sync
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.kcore.kernels import ranks as kernel
@@ -51,10 +51,10 @@ class CoreNumbersOnRanks:
         size = part.size
         self._offsets, self._targets = _distinct(part)
         self._changes = ChangeList(size, part.masters)
-        self._gone = Sync(part, VALUE_READ, phases=partial(ListedPhase, dtype=np.uint32))
+        self._gone = Sync(part, VALUE_READ, phases=partial(SparsePhase, dtype=np.uint32))
         self._lost = Sync(part, SUM_PULLED, phases=SumPhase)
         for phase in self._gone.phases:
-            assert isinstance(phase, ListedPhase)
+            assert isinstance(phase, SparsePhase)
             phase.follow(self._changes)
         self._degree = np.empty(part.masters, np.int32)
         self._core, self._losses = np.empty(size, np.uint32), np.empty(size, np.uint32)

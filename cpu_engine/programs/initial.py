@@ -1,4 +1,4 @@
-"""The values that a field begins with; an operator that tells them is compiled once."""
+"""The values that a field begins with; an operator that gives them is compiled once."""
 
 from __future__ import annotations
 

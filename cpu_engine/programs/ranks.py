@@ -1,8 +1,9 @@
 """A vertex program on a partitioned graph: one part's side, as a driver (comm.requests), so on MPI or in one process.
 
 Which copies of a vertex must hear of a value follows from where its field is written and read. Programs whose values
-spread run in rounds (bsp) or without (basp): reductions tolerate late news. Programs that update every vertex, or count
-rounds, run in rounds: what arcs bring is reduced to the masters, these are updated, and tell their mirrors.
+spread run in rounds (bsp) or without (basp): reductions tolerate late updates. Programs that update every vertex, or
+count rounds, run in rounds: what arcs bring is reduced to the masters, these are updated, and broadcast to their
+mirrors.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class ProgramOnRanks:
         offered = program.offered
         brought = Synchronised(offered.name, written=offered.written, read="master")  # type: ignore[arg-type]
         reduce = Sync(part, brought, phases=partial(ReducedListPhase, field=offered))
-        tell = {
+        broadcasts = {
             one.name: Sync(
                 part,
                 Synchronised(one.name, written="master", read=one.read),
@@ -122,25 +123,25 @@ class ProgramOnRanks:
             for one in program.assigned
             if one.read != "vertex"
         }
-        engine.take_totals((yield from self._everybodys(engine.begin_totals())))
+        engine.take_totals((yield from self._sum_over_parts(engine.begin_totals())))
         while not engine.over:
             engine.bring()
             yield from _exchange(reduce.phases, engine.fields[offered.name])
             totals = engine.settle()
-            for name, sync in tell.items():
+            for name, sync in broadcasts.items():
                 yield from _exchange(sync.phases, engine.fields[name])
-            engine.take_totals((yield from self._everybodys(totals)))
+            engine.take_totals((yield from self._sum_over_parts(totals)))
         values = {name: array[: part.masters] for name, array in engine.results().items()}
         return PartResult(values, engine.round, tuple(engine.steps), engine.totals(), None)
 
-    def _everybodys(self, mine: np.ndarray) -> Generator[Any, Any, np.ndarray]:
+    def _sum_over_parts(self, mine: np.ndarray) -> Generator[Any, Any, np.ndarray]:
         """The sum over all parts, added in their order, so that all have the same."""
         if not self.program.totals:
             return mine
         peers = tuple(q for q in range(self.part.layout.parts) if q != self.part.part)
         payload = np.ascontiguousarray(mine, np.float64).view(np.uint8)
-        told = yield Exchange(TAG_REDUCE, dict.fromkeys(peers, payload), peers)
-        sums = {q: np.frombuffer(one.tobytes(), np.float64) for q, one in told.items()} | {self.part.part: mine}
+        replies = yield Exchange(TAG_REDUCE, dict.fromkeys(peers, payload), peers)
+        sums = {q: np.frombuffer(one.tobytes(), np.float64) for q, one in replies.items()} | {self.part.part: mine}
         return np.sum([sums[q] for q in sorted(sums)], axis=0)
 
 

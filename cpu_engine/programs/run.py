@@ -30,7 +30,7 @@ class ProgramResult:
     totals: dict[str, float]
     seconds: float
     program: str = ""
-    launches: tuple[Launch, ...] = ()  # thread by thread; not told of parts
+    launches: tuple[Launch, ...] = ()  # thread by thread; empty on parts
 
     def __getitem__(self, field: str) -> np.ndarray:
         return self.values[field]

@@ -1,7 +1,8 @@
 """Programs whose values spread: offers reduced by min, max or or, from the vertices that changed, until none does.
 
 A round takes the frontier - the vertices whose value changed - and either pushes from it or, when it is thick and the
-program can, lets everybody pull. With a priority only those of least priority are taken, and the others wait in piles.
+program can, lets every vertex pull. With a priority only those of least priority are taken, and the others wait in
+piles.
 Invariant: a vertex whose value changed since its offers were last made is in the frontier or in a pile. Without
 ``rounds`` values of this round may be seen in this round: that only makes offers better. Thin rounds are run one after
 the other in one launch (thin_text.py).
@@ -27,7 +28,7 @@ from cpu_engine.programs.thin_text import FRONTIER, LIMIT, ROUNDS, thin_text
 from cpu_engine.schedule.entry import Bound, Kernel, real_threads
 from cpu_engine.schedule.fingerprint import plain_function
 
-PULL_SHARE = 1 / 8  # of the arcs in the frontier: with more, a bounded pull pays (bfs_async has the same)
+PULL_SHARE = 1 / 8  # of the arcs in the frontier: with more, a bounded pull pays (the asynchronous BFS has the same)
 UNBOUNDED_SHARE = 1 / 2  # a pull that must look at every arc
 THIN_EDGES = 4096  # a frontier with at most as many arcs runs on one thread
 THIN_ROUNDS = 4096  # per launch, so that Ctrl-C is noticed
@@ -37,7 +38,7 @@ _MOST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Step:
-    """One round, as a trace tells it."""
+    """One round, as a trace records it."""
 
     direction: str
     frontier: int
@@ -97,7 +98,7 @@ class Spread:
         self._found = np.empty((self.threads, n), np.int32)
         self._sizes = np.zeros((self.threads, 8), np.int64)
         self._frontier, self._count = np.empty(n, np.int32), 0
-        self._everybody = np.empty(0, np.int32)  # as a frontier, once there was one
+        self._all_vertices = np.empty(0, np.int32)  # as a frontier, once there was one
         self._starts = np.empty(n + 1, np.int64)
         self._least, self._ticket = np.zeros(2, np.int64), np.zeros(1, np.int64)
         self._pushes: list[tuple[_Side, Bound]] = []
@@ -223,9 +224,9 @@ class Spread:
             self._frontier[: active.size], self._count = active, active.size
 
     def _all(self) -> np.ndarray:
-        if self._everybody.size != self.rows.n:
-            self._everybody = np.arange(self.rows.n, dtype=np.int32)
-        return self._everybody
+        if self._all_vertices.size != self.rows.n:
+            self._all_vertices = np.arange(self.rows.n, dtype=np.int32)
+        return self._all_vertices
 
     @property
     def over(self) -> bool:
@@ -308,9 +309,9 @@ class Spread:
         if rounds == 0:
             return False
         self._none_better = None
-        told = self._history[:rounds].tolist()
-        self._note("push", told[0][0], (sum(edges for _, edges in told),), spans, rounds)
-        self.steps += [Step("push", frontier, edges) for frontier, edges in told]
+        ran = self._history[:rounds].tolist()
+        self._note("push", ran[0][0], (sum(edges for _, edges in ran),), spans, rounds)
+        self.steps += [Step("push", frontier, edges) for frontier, edges in ran]
         self.round += rounds
         return True
 
@@ -367,8 +368,8 @@ class Spread:
         assert program.pull is not None
         best = self._none_better  # what a bounded pull has changed is no better than its bound
         if best is None:
-            everybody = self._count == self.rows.n
-            active = self._read if everybody else self._read[self._frontier[: self._count]]
+            whole = self._count == self.rows.n
+            active = self._read if whole else self._read[self._frontier[: self._count]]
             best = active.min() if field.reduction == "min" else active.max()
         known = {**self._scalars, "round": self.round, field.name: best}
         wishes = program.wishes("pull", program.pull)

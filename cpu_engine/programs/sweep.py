@@ -1,7 +1,7 @@
 """Programs that give every vertex a new value in every round, from what its arcs bring and what it had.
 
 A round is Jacobi's: operators see the values of the round before, so the outcome does not depend on threads - but for
-sums of floats that are pushed, whose order is anybody's. Pulled sums are taken row by row, in the same order always.
+sums of floats that are pushed, whose order is not fixed. Pulled sums are taken row by row, in the same order always.
 Invariant: a field that is read at the source has two arrays, the old and the new, exchanged after each round.
 """
 

@@ -51,8 +51,8 @@ def _pushed(field: Field, call: Call, near: Call | None, sides: int) -> list[str
 def thin_text(field: Field, call: Call, near: Call | None, sides: int, synchronous: bool) -> tuple[str, list[str]]:
     """Push from the frontier, and from the next one, while they have few arcs; and the share's parameters.
 
-    ``history`` has a row for each round that may be run: its frontier, and its arcs. ``left`` is given the size of the
-    frontier and the limit of priority, and tells them back, with the number of rounds that were run.
+    ``history`` has a row for each round that may be run: its frontier, and its arcs. ``left`` takes the size of the
+    frontier and the limit of priority, and returns them with the number of rounds that were run.
     """
     own, read = f"{local(field.name)}_now", f"{local(field.name)}_read"
     weighted = "weights" in call.arrays

@@ -4,7 +4,7 @@ A thread puts tasks into a chunk of its own and takes them from another, first i
 list of the thread's package (memory node); an empty one is replaced from that list, from the own half-filled one, and
 then from the other packages' lists (a steal). With priorities there is a bag for each: which, stands in a global log,
 and each thread keeps an ordered copy of it, read up to a point, and refreshed when a bag is missing there (OBIM: source
-000, 4.2.1). Whenever a chunk is used up the thread looks for the least priority that anybody may still have, so all
+000, 4.2.1). Whenever a chunk is used up the thread looks for the least priority that any thread may still have, so all
 work at about the same one. The order is soft: a thread does not see another's chunks before they are full.
 
 Invariants: a chunk is in one place - free, in one list, or held by one thread; a thread's ``scan`` is not above any
@@ -302,7 +302,7 @@ def refill(state, thread, bag, tally):
 def find_work(state, thread, tally):
     """Turn to the bag of least priority that has tasks for this thread; whether there is one.
 
-    Invariant  begins at the least priority that anybody may have left.   Races  soft: bags may fill meanwhile.
+    Invariant  begins at the least priority that any thread may have left.   Races  soft: bags may fill meanwhile.
     Work       the bags from there on, empty ones by one look per package.
     """
     own, known = state[OWN] + thread * _LINE, state[KNOWN] + thread * state[BAGS] * 2
@@ -343,10 +343,10 @@ def take_task(state, thread, tally):
 
 @njit(cache=True)
 def wait_for_work(state):
-    """Wait, idle, until a chunk is listed (True, and the thread counts as active) or nobody is active (False).
+    """Wait, idle, until a chunk is listed (True, and the thread counts as active) or no thread is active (False).
 
-    Invariant  who becomes idle has seen every list empty after putting its last task, so with nobody active there is
-               no task left.   Races  ACTIVE is raised before a chunk is taken.   Work  as long as it takes.
+    Invariant  a thread that becomes idle has seen every list empty after putting its last task, so with none active
+               there is no task left.   Races  ACTIVE is raised before a chunk is taken.   Work  as long as it takes.
     """
     atomic_add(state, ACTIVE, -1)
     while True:

@@ -34,7 +34,7 @@ from cpu_engine.schedule.fingerprint import fingerprint, plain_function
 
 _FOLDER = "operators"
 _RAISED = 1
-_STATUS, _BEGAN, _ENDED = 0, 1, 2  # what is told of a thread, on a cache line of its own
+_STATUS, _BEGAN, _ENDED = 0, 1, 2  # what is recorded of a thread, on a cache line of its own
 _LINE = 8
 
 
@@ -57,16 +57,16 @@ def _call(typingctx, address, thread, words):
 
 
 @njit(cache=True, parallel=True)
-def launch_shares_step(entry, words, told):
+def launch_shares_step(entry, words, record):
     """Call ``entry(thread, words)``, both addresses, for each thread.
 
-    Invariant  told[t] = (0, or that the operator raised; when its share began; when it ended).
+    Invariant  record[t] = (0, or that the operator raised; when its share began; when it ended).
     Races      the operator's own.   Work  the shares'.
     """
-    for thread in prange(told.shape[0]):
-        told[thread, _BEGAN] = now_ns()
-        told[thread, _STATUS] = _call(entry, thread, words)  # type: ignore[call-arg]
-        told[thread, _ENDED] = now_ns()
+    for thread in prange(record.shape[0]):
+        record[thread, _BEGAN] = now_ns()
+        record[thread, _STATUS] = _call(entry, thread, words)  # type: ignore[call-arg]
+        record[thread, _ENDED] = now_ns()
 
 
 def without_compiler() -> bool:
@@ -106,8 +106,8 @@ class Kernel:
             try:
                 module.COMPILED = _load_entry(module)
             except NumbaError as error:
-                told = {name: (module.__dict__[name], like) for name, like in self.operators.items()}
-                raise explain(error, told, self._returns) from None
+                known = {name: (module.__dict__[name], like) for name, like in self.operators.items()}
+                raise explain(error, known, self._returns) from None
         self._address, self._direct = module.COMPILED.address, module.COMPILED.ctypes
 
     def bind(self, **arguments: Any) -> Bound:
@@ -149,17 +149,17 @@ class Bound:
 
         Returns when each began and ended, float64[threads, 2] in seconds of ``time.perf_counter``.
         """
-        told = np.zeros((threads, _LINE), np.int64)
+        record = np.zeros((threads, _LINE), np.int64)
         if without_compiler() or threads == 1:
             for thread in range(threads):
-                told[thread, _BEGAN] = time.perf_counter_ns()
+                record[thread, _BEGAN] = time.perf_counter_ns()
                 self.run_one(thread)
-                told[thread, _ENDED] = time.perf_counter_ns()
+                record[thread, _ENDED] = time.perf_counter_ns()
         else:
-            launch_shares_step(self._kernel._address, self._at, told)
-            if told[:, _STATUS].any():
+            launch_shares_step(self._kernel._address, self._at, record)
+            if record[:, _STATUS].any():
                 self._raise()
-        return told[:, [_BEGAN, _ENDED]] / 1e9
+        return record[:, [_BEGAN, _ENDED]] / 1e9
 
     def run_one(self, thread: int) -> None:
         """Run one thread's share here and now."""

@@ -20,7 +20,7 @@ _NOISE = ("Failed in", "During:", "File ", "There are", "def ", "^", "<source", 
 
 
 class OperatorError(InputError):
-    """An operator that cannot be run, told with its name, the argument and the fix."""
+    """An operator that cannot be run, with its name, the argument and the fix."""
 
 
 def operator_name(operator: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a user's operator is, as a name for files: its code, its constants, and all that it refers to, told apart.
+"""What a user's operator is, as a name for files: its code, its constants, and all that it refers to.
 
 Invariant: operators with equal fingerprints compile to the same machine code. Whoever refers to something of which that
 cannot be said (an object of a class we do not know) has no fingerprint, and is compiled anew in every process.
@@ -23,11 +23,11 @@ _BUILT_ON = (np.__name__, numba.__name__, math.__name__, "builtins")
 
 
 class _Unknown(Exception):
-    """Something whose content cannot be told."""
+    """Something whose content cannot be read."""
 
 
 def fingerprint(*things: Any) -> str | None:
-    """One name for all of these, the same in every process; None if something in them cannot be told."""
+    """One name for all of these, the same in every process; None if something in them cannot be read."""
     digest = hashlib.blake2b(digest_size=16)
     seen: set[int] = set()
     try:

@@ -116,7 +116,7 @@ def _run_in_turns(run: Callable[[int], None], tally: np.ndarray, bags: np.ndarra
     """Chunk by chunk, always the thread whose clock is lowest; who finds nothing waits until the next one's time."""
     threads = tally.shape[0]
     clock = [0] * threads
-    idle: set[int] = set()  # since somebody did anything
+    idle: set[int] = set()  # since a thread did anything
     while len(idle) < threads and not bags[kernel.FULL]:
         thread = min(range(threads), key=lambda t: clock[t])
         tasks, work = int(tally[thread, 0]), int(tally[thread, 1])

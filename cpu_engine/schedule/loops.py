@@ -206,7 +206,7 @@ def on_each(operator: Callable[..., Any], *arguments: Any, threads: int | None =
 
 
 def run_by_least_work(run: Callable[[int], None], tally: np.ndarray) -> None:
-    """Run a piece of a share at a time, that of the thread with the least work so far, until nobody gets any."""
+    """Run a piece of a share at a time, that of the thread with the least work so far, until no thread gets any."""
     done = set(range(tally.shape[0]))
     clock = tally[:, 1]
     while done:

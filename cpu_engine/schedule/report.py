@@ -1,4 +1,4 @@
-"""What each thread of a loop did and when, so that its balance can be seen; and how that is told to a trace."""
+"""What each thread of a loop did and when, so that its balance can be seen; and the same as events of a trace."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Bitset:
 def set_bit(words, index):
     """Set a bit, atomically; return whether it was not set before.
 
-    Invariant  of all who set a bit, one is told True.   Races  none: one atomic or.   Work  O(1).
+    Invariant  of all threads that set a bit, one gets True.   Races  none: one atomic or.   Work  O(1).
     """
     return atomic_unite(words, index >> 6, np.uint64(1) << np.uint64(index & 63))
 

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.bfs.ranks.recorded_parents import ask_recorded
-from cpu_engine.comm.listed import ChangeList, ListedPhase
 from cpu_engine.comm.requests import AllReduce, Message
 from cpu_engine.comm.rounds import RoundsReport, agree, basp_rounds, trade
+from cpu_engine.comm.sparse_updates import ChangeList, SparsePhase
 from cpu_engine.comm.substrate import DISTANCE_PUSHED, PhaseStatistics, Sync
 from cpu_engine.comm.termination import Termination
 from cpu_engine.errors import InputError
@@ -134,8 +134,8 @@ class _Worker:
         self._waiting: np.ndarray = np.zeros(3, dtype)
         self._rows = _rows(part, dtype)
         self._listing = (part.masters, self._changes.vertices, self._changes.counts)
-        self.field = Sync(part, DISTANCE_PUSHED, phases=partial(ListedPhase, dtype=dtype))
-        self._phases = [phase for phase in self.field.phases if isinstance(phase, ListedPhase)]
+        self.field = Sync(part, DISTANCE_PUSHED, phases=partial(SparsePhase, dtype=dtype))
+        self._phases = [phase for phase in self.field.phases if isinstance(phase, SparsePhase)]
         for phase in self._phases:
             phase.follow(self._changes)
         self._statistics = RankStatistics()

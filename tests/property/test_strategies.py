@@ -22,7 +22,7 @@ from cpu_engine.bfs.strategies.names import STRATEGIES, Factory, load_strategy
 from cpu_engine.bfs.strategies.numa import NumaPullExpander
 from cpu_engine.bfs.strategies.pull import PullExpander
 from cpu_engine.bfs.strategies.push import BucketedPushExpander, PrivatePushExpander, PushExpander
-from cpu_engine.bfs.strategies.push_edge import EdgePushExpander, owner_starts, shuffled_targets
+from cpu_engine.bfs.strategies.push_edge import EdgePushExpander, owner_starts, shuffled_rows
 from cpu_engine.bfs.strategies.small_levels import SmallLevelsExpander
 from cpu_engine.bfs.strategies.strategy import LeapingExpander
 from cpu_engine.bfs.strategies.switch import SwitchingExpander
@@ -220,14 +220,14 @@ def test_shuffled_lists_ascend_and_are_made_once() -> None:
     split = CoreSplit(sample("kronecker"), 20)
     owners, starts = 5, owner_starts(split.graph.n, 5)
     for view in (split.all_edges, split.outside_core):
-        lists = shuffled_targets(split, view, owners)
-        assert lists is shuffled_targets(split, view, owners)
+        rows = shuffled_rows(split, view, owners)
+        assert rows is shuffled_rows(split, view, owners)
         for u in range(split.graph.n):
             row = slice(view.out_begin[u], view.out_end[u])
             targets = view.out_targets[row].astype(np.int64)
-            assert np.array_equal(lists[row], np.sort(starts[targets % owners] + targets // owners))
-    assert lists is not shuffled_targets(split, split.all_edges, owners)
-    assert lists is not shuffled_targets(split, view, owners + 1)
+            assert np.array_equal(rows.targets[row], np.sort(starts[targets % owners] + targets // owners))
+    assert rows is not shuffled_rows(split, split.all_edges, owners)
+    assert rows is not shuffled_rows(split, view, owners + 1)
 
 
 def test_edges_are_dealt_evenly_and_none_is_lost() -> None:

@@ -1,7 +1,7 @@
 """Bottom-up step of the asynchronous engine: everything at distance ``bound`` is relaxed at once, from the other side.
 
 Below ``bound`` nothing is active, so an in-neighbour at ``bound`` is as good as any: the first one ends the search.
-``distance`` is the level array seen as uint32: "not reached" is the largest value.
+``tree.level`` is seen as uint32, the distance: "not reached" is the largest value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round robin to even out the threads
+BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks go round robin to even out the threads
 
 
 @njit(cache=True)
@@ -20,7 +20,7 @@ def is_below(a, b):
 
 @njit(cache=True)
 def pull_bound_best_block(first, best_in, here, distance, parent, bound, hits, rest, left):
-    """Relax the block's vertices whose best in-neighbour is at ``bound``; list those who could still gain.
+    """Relax the block's vertices whose best in-neighbour is at ``bound``; list those that could still gain.
 
     ``best_in``, ``here`` and ``parent`` are the block's own part, which begins at vertex ``first``; there is no branch
     (see pull.pull_best_block).
@@ -52,27 +52,27 @@ def find_after_best(row_begin, row_end, sources, distance, v, bound):
 
 
 @njit(cache=True)
-def pull_bound_all_share_step(
-    t, threads, best_in, hanging_start, row_begin, row_end, sources, distance, parent, bound, rest, tally
-):
-    """Thread t's blocks of pull_bound_all_step: best in-neighbours first, then the rows of those who are left.
+def pull_bound_all_share_step(t, threads, rows, tree, bound, rest, tally):
+    """Thread t's blocks of pull_bound_all_step: best in-neighbours first, then the rows of those that are left.
 
     Invariant, races, work: see there.
     """
+    row_begin, row_end, sources, best_in = rows.begin, rows.end, rows.sources, rows.best
+    distance, parent = tree.level, tree.parent
     n, reach = best_in.size, np.uint32(bound + np.uint32(1))
     hits = np.empty(BLOCK, np.uint8)
     candidates, found = np.uint64(0), 0
     for first in range(t * BLOCK, n, threads * BLOCK):
         part = slice(first, min(first + BLOCK, n))
-        candidates, news = pull_bound_best_block(
+        candidates, more = pull_bound_best_block(
             first, best_in[part], distance[part], distance, parent[part], bound, hits, rest, candidates
         )
-        found += news
+        found += more
     left, looked = 0, np.int64(candidates) + found
     for i in range(candidates):
         v = rest[i]
         u = np.int64(-1)
-        if v < hanging_start:
+        if v < rows.hanging_start:
             u, more = find_after_best(row_begin, row_end, sources, distance, v, bound)
             looked += more
         if u >= 0:
@@ -86,7 +86,7 @@ def pull_bound_all_share_step(
 
 
 @njit(cache=True, parallel=True)
-def pull_bound_all_step(best_in, hanging_start, row_begin, row_end, sources, distance, parent, bound, rest, tally):
+def pull_bound_all_step(rows, tree, bound, rest, tally):
     """Relax every edge that leaves distance ``bound``, by looking at every vertex that could gain.
 
     Invariant  before: no vertex nearer than ``bound`` is active; after: none at ``bound`` is either. ``rest`` lists,
@@ -98,46 +98,51 @@ def pull_bound_all_step(best_in, hanging_start, row_begin, row_end, sources, dis
     """
     threads = rest.shape[0]
     for t in prange(threads):
-        pull_bound_all_share_step(
-            np.int64(t), threads, best_in, hanging_start, row_begin, row_end, sources, distance, parent, bound,
-            rest[t], tally[t],
-        )  # fmt: skip
+        pull_bound_all_share_step(np.int64(t), threads, rows, tree, bound, rest[t], tally[t])
+
+
+@njit(cache=True)
+def pull_bound_rest_share_step(rows, tree, bound, rest, found, tally):
+    """One thread's part of pull_bound_rest_step.
+
+    Invariant, races, work: see there.
+    """
+    row_begin, row_end, sources, best_in = rows.begin, rows.end, rows.sources, rows.best
+    distance, parent, reach = tree.level, tree.parent, np.uint32(bound + np.uint32(1))
+    left, size, looked = 0, 0, 0
+    for i in range(tally[0]):
+        v = rest[i]
+        if distance[v] <= reach:
+            continue
+        best = best_in[v]
+        u = np.int64(-1)
+        looked += 1
+        if distance[best] == bound:
+            u = np.int64(best)
+        elif v < rows.hanging_start:
+            u, more = find_after_best(row_begin, row_end, sources, distance, v, bound)
+            looked += more
+        if u >= 0:
+            distance[v] = reach
+            parent[v] = u
+            found[size] = v
+            size += 1
+        else:
+            rest[left] = v
+            left += 1
+    tally[0], tally[1], tally[2] = left, size, looked
 
 
 @njit(cache=True, parallel=True)
-def pull_bound_rest_step(
-    best_in, hanging_start, row_begin, row_end, sources, distance, parent, bound, rest, found, tally
-):
+def pull_bound_rest_step(rows, tree, bound, rest, found, tally):
     """pull_bound_all_step over the vertices in ``rest``, which is shortened in place; finds are listed in ``found``.
 
     Invariant  ``rest`` holds every vertex further than ``bound + 1``, before and after.
     Races      thread t owns row t of rest, found and tally.
     Work       the vertices in ``rest`` only.
     """
-    reach = np.uint32(bound + np.uint32(1))
     for t in prange(rest.shape[0]):
-        left, news, looked = 0, 0, 0
-        for i in range(tally[t, 0]):
-            v = rest[t, i]
-            if distance[v] <= reach:
-                continue
-            best = best_in[v]
-            u = np.int64(-1)
-            looked += 1
-            if distance[best] == bound:
-                u = np.int64(best)
-            elif v < hanging_start:
-                u, more = find_after_best(row_begin, row_end, sources, distance, v, bound)
-                looked += more
-            if u >= 0:
-                distance[v] = reach
-                parent[v] = u
-                found[t, news] = v
-                news += 1
-            else:
-                rest[t, left] = v
-                left += 1
-        tally[t, 0], tally[t, 1], tally[t, 2] = left, news, looked
+        pull_bound_rest_share_step(rows, tree, bound, rest[t], found[t], tally[t])
 
 
 @njit(cache=True)

@@ -1,6 +1,6 @@
 """Asynchronous relaxation: a worklist of active vertices, min-updates, re-activation, no barrier between levels.
 
-``distance`` is the level array seen as uint32, so that "not reached" (-1) is the largest value and min works on it.
+``tree.level`` is seen as uint32, the distance, so that "not reached" (-1) is the largest value and min works on it.
 Encoding invariant: a vertex is in exactly one worklist or ring iff ``active`` is 1 for it. Parents are written on the
 way and may be overtaken by a better value's: witness.find_parents_step has the last word.
 """
@@ -15,11 +15,13 @@ from cpu_engine.intrinsics.bisect import first_above
 
 
 @njit(cache=True)
-def relax_share_step(t, row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally):
+def relax_share_step(t, rows, tree, active, work, count, rings, left, budget, tally):
     """Thread t's part of a quantum: take work[t::threads] and then the own ring, first in first out.
 
     Invariant, races, work: see relax_quantum_step.
     """
+    row_begin, row_end, targets = rows.begin, rows.end, rows.targets
+    distance, parent = tree.level, tree.parent
     threads, capacity = rings.shape
     ring = rings[t]
     at, head, size, edges, taken = t, 0, 0, 0, 0
@@ -48,10 +50,10 @@ def relax_share_step(t, row_begin, row_end, targets, distance, parent, active, w
 
 
 @njit(cache=True, parallel=True)
-def relax_quantum_step(row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally):
+def relax_quantum_step(rows, tree, active, work, count, rings, left, budget, tally):
     """Relax out-edges of active vertices until the worklist is empty or each thread looked at ``budget`` edges.
 
-    Invariant  ``distance[v]`` is the length of a real path or "not reached", and only ever falls; when every worklist
+    Invariant  a distance is the length of a real path or "not reached", and only ever falls; when every worklist
                is empty, no edge handed to this kernel can improve anything.
     Races      distance falls by atomic min; ``active`` is cleared before the distance is read, so an improvement that
                comes later re-activates the vertex. Thread t owns rings[t], left[t], tally[t].
@@ -61,19 +63,19 @@ def relax_quantum_step(row_begin, row_end, targets, distance, parent, active, wo
     ``left[t]`` = (next index into work, ring head, ring size); ``tally[t]`` = (edges looked at, vertices taken).
     """
     for t in prange(rings.shape[0]):
-        relax_share_step(
-            np.int64(t), row_begin, row_end, targets, distance, parent, active, work, count, rings, left, budget, tally
-        )
+        relax_share_step(np.int64(t), rows, tree, active, work, count, rings, left, budget, tally)
 
 
 @njit(cache=True)
-def relax_alone_step(row_begin, row_end, targets, distance, parent, active, work, count, ring, budget):
+def relax_alone_step(rows, tree, active, work, count, ring, budget):
     """relax_quantum_step on one thread, without atomics: for worklists too thin to share.
 
     Invariant, work: see relax_quantum_step.   Races  none, serial.
 
     Returns (next index into work, ring head, ring size, edges looked at, vertices taken).
     """
+    row_begin, row_end, targets = rows.begin, rows.end, rows.targets
+    distance, parent = tree.level, tree.parent
     capacity = ring.size
     at, head, size, edges, taken = 0, 0, 0, 0, 0
     while (at < count or size > 0) and edges < budget:
@@ -102,11 +104,12 @@ def relax_alone_step(row_begin, row_end, targets, distance, parent, active, work
 
 
 @njit(cache=True)
-def relax_even_share_step(t, threads, row_begin, targets, distance, parent, reach, work, starts, mine):
+def relax_even_share_step(t, threads, rows, tree, reach, work, starts, mine):
     """Relax thread t's equal share of the listed vertices' edges; return how many it listed in ``mine``.
 
     Invariant, races, work: see relax_even_step.
     """
+    row_begin, targets, distance, parent = rows.begin, rows.targets, tree.level, tree.parent
     count = starts.size - 1
     total = starts[count]
     edge, last = total * t // threads, total * (t + 1) // threads
@@ -130,7 +133,7 @@ def relax_even_share_step(t, threads, row_begin, targets, distance, parent, reac
 
 
 @njit(cache=True, parallel=True)
-def relax_even_step(row_begin, targets, distance, parent, reach, work, starts, rings, sizes):
+def relax_even_step(rows, tree, reach, work, starts, rings, sizes):
     """Relax the edges of listed vertices that are all equally far, ``reach - 1``, and of none that they activate.
 
     Invariant  distance only falls, to ``reach``; ``starts`` lays the lists end to end (push.measure_frontier_step).
@@ -140,9 +143,7 @@ def relax_even_step(row_begin, targets, distance, parent, reach, work, starts, r
     """
     threads = rings.shape[0]
     for t in prange(threads):
-        sizes[t] = relax_even_share_step(
-            np.int64(t), threads, row_begin, targets, distance, parent, reach, work, starts, rings[t]
-        )
+        sizes[t] = relax_even_share_step(np.int64(t), threads, rows, tree, reach, work, starts, rings[t])
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ BLOCK = 4096  # vertices judged before the rows of those who need a parent are r
 def list_orphans(first, here, level, parent, orphans):
     """List the block's reached vertices whose parent is none (-1) or not one step nearer; return how many.
 
-    A parent below -1 is known to somebody else.
+    A parent below -1 is known on another part.
 
     ``here`` and ``parent`` are the block's own part, which begins at vertex ``first``. There is no branch: nearly every
     parent is right, but the look at its level is a gather, and gathers without branches are done many at a time.

@@ -46,16 +46,16 @@ class LevelsCertificate:
 
     def explain(self, graph: Graph | None = None) -> str:
         """One sentence on what is wrong; with the graph, one vertex of each kind is named by the user's id."""
-        told = []
+        lines = []
         for kind, claim in enumerate(CLAIMS):
             count = int(self.findings[:, kind].sum())
             if count:
                 example = int(self.examples[:, kind].max())
                 name = "" if graph is None else f" (vertex {int(graph.user_ids[graph.user_position[example]])} for one)"
-                told.append(f"{plural(count, *claim)}{name}")
-        if not told:
+                lines.append(f"{plural(count, *claim)}{name}")
+        if not lines:
             return "every level has a witness and no edge can improve one"
-        return f"{'; '.join(told)}; in {self.wrong.size} of {plural(self.findings.shape[0], 'search')}"
+        return f"{'; '.join(lines)}; in {self.wrong.size} of {plural(self.findings.shape[0], 'search')}"
 
 
 def check_levels(graph: Graph, roots: np.ndarray, level: np.ndarray) -> LevelsCertificate:

@@ -1,6 +1,6 @@
 """BFS from many roots at once: one bit per root, 64 roots per pass over the graph, levels and (if asked) parents.
 
-Data structure: 64-bit words per vertex (kernels/many.py). While few edges lead out of the frontiers, their union is a
+Data structure: 64-bit words per vertex (kernels/levels.py). While few edges lead out of the frontiers, their union is a
 list that is pushed; a level as thick as most of the graph is settled by one sweep over all vertices, in which each
 looks for the bits that it misses among its in-neighbours. Roots that lag behind are thin where others are thick: they
 would keep every vertex looking through its whole list for the one bit that is not there, so that each root is pushed or
@@ -17,7 +17,9 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import InRows, OutRows
 from cpu_engine.bfs.many.kernels.bitplanes import expand_bytes_step, expand_numbers_step, find_parents_many_step
+from cpu_engine.bfs.many.kernels.groups import Words
 from cpu_engine.bfs.many.kernels.levels import (
     clear_words_step,
     collect_step,
@@ -40,7 +42,7 @@ ALPHA = 48  # a root is pulled once its frontier's edges exceed its unexplored o
 UNION_ALPHA = 4  # all roots are pushed while their frontiers' edges together are below the unexplored ones / this
 LIST_EDGES = 4  # a listed frontier is pushed into a new list while it has fewer edges than n / LIST_EDGES
 LIST_VERTICES = 16  # a frontier is listed again when it has fewer vertices than n / LIST_VERTICES
-SAMPLE = 1024  # edges whose ends tell how thick each root's frontier is
+SAMPLE = 1024  # edges whose ends show how thick each root's frontier is
 FEW_ROOTS = 8  # searches do not meet if a frontier's vertices have fewer roots each ...
 DEEP = 32  # ... when this many levels were run, and most is still unexplored; looked at again with twice the levels
 _FEWEST_PLANES, _MOST_PLANES = 4, 32
@@ -78,14 +80,14 @@ class ManyBfs:
         n, threads = graph.n, numba.get_num_threads()
         self._graph, self._strategy, self._serial_edges = graph, strategy, serial_edges
         # Indices as unsigned numbers: numba then has no negative ones to think of.
-        self._targets, self._sources, self._best = (
-            ids.view(f"u{ids.itemsize}") for ids in (graph.out_targets, graph.in_sources, graph.best_in)
+        self._targets, self._sources, best = (
+            np.asarray(ids).view(f"u{ids.itemsize}") for ids in (graph.out_targets, graph.in_sources, graph.best_in)
         )
-        self._out = graph.out_offsets[:-1], graph.out_offsets[1:]  # where each list begins and ends
-        self._in = graph.in_offsets[:-1], graph.in_offsets[1:]
+        out_offsets, in_offsets = np.asarray(graph.out_offsets), np.asarray(graph.in_offsets)
+        self._out = OutRows(out_offsets[:-1], out_offsets[1:], self._targets)
+        self._in = InRows(in_offsets[:-1], in_offsets[1:], self._sources, best, graph.hanging_start)
         self._bounds = np.searchsorted(graph.in_offsets, np.arange(threads + 1) * graph.m // threads)
         self._bounds[0], self._bounds[-1] = 0, n
-        self._whole = np.array([0, n], np.int64)
         self._seen, self._front, self._fresh = (np.zeros(n, np.uint64) for _ in range(3))
         self._planes = np.zeros((_FEWEST_PLANES, n), np.uint64)
         self._depths = np.zeros(_MOST_PLANES, np.uint64)
@@ -105,7 +107,7 @@ class ManyBfs:
     def run(self, roots: np.ndarray, *, parents: bool = False) -> ManyResult:
         """Levels (and parents) from each root, in internal ids; roots may repeat.
 
-        The arrays are the engine's own, valid until its next run: whoever keeps them copies them.
+        The arrays are the engine's own, valid until its next run: a caller that keeps them copies them.
         """
         roots = np.asarray(roots, np.int64)
         if roots.size and not 0 <= int(roots.min()) <= int(roots.max()) < self._graph.n:
@@ -117,7 +119,7 @@ class ManyBfs:
             width = min(ROOTS_PER_PASS, roots.size - first)
             if self._strategy != "each" and self._traverse(roots[first : first + width]):
                 level.make_room_for(self._depth)
-                self._write_levels(level, first, width)
+                level.write_levels(self._seen, self._planes[: self._planes_used()], first, width)
                 if parent is not None:
                     self._write_parents(parent, first, width)
             else:
@@ -133,19 +135,16 @@ class ManyBfs:
             known = self._tables[name] = Table(self._graph.n, columns, dtype)
         return known
 
-    def _write_levels(self, level: Table, column: int, width: int) -> None:
-        planes, threads = self._planes[: self._planes_used()], numba.get_num_threads()
-        if level.cells.itemsize == 1 and level.stride % ROOTS_PER_PASS == 0:
-            expand_bytes_step(self._seen, planes, level.cells, level.stride, column, threads)
-        else:
-            expand_numbers_step(self._seen, planes, level.cells, level.stride, column, width, threads)
-
     def _write_parents(self, parent: Table, column: int, width: int) -> None:
         width = ROOTS_PER_PASS if parent.stride % ROOTS_PER_PASS == 0 else width
         find_parents_many_step(
             self._graph.in_offsets, self._sources, self._seen, self._planes[: self._planes_used()], parent.cells,
             parent.stride, column, width, numba.get_num_threads(),
         )  # fmt: skip
+
+    @property
+    def _words(self) -> Words:
+        return Words(self._seen, self._front, self._fresh, self._planes)
 
     def _planes_used(self) -> int:
         return self._depth.bit_length()
@@ -230,23 +229,23 @@ class ManyBfs:
         return bits >= FEW_ROOTS * self._count or int(unexplored.sum()) * 2 < roots * self._to.size
 
     def _push_thin_levels(self, last: int) -> None:
-        before = self._depth
+        most = min(last, self._deepest) - self._depth
         budget = -1 if self._strategy == "pull" else self._serial_edges
-        self._count, self._edges, self._depth = push_thin_levels_step(
-            *self._out, self._targets, self._seen, self._front, self._fresh, self._planes, self._frontier, self._count,
-            self._spare, self._whole, self._depths, self._going, before, min(last, self._deepest), budget, self._tally,
+        self._count, self._edges, levels = push_thin_levels_step(
+            self._out, self._words, self._frontier, self._count, self._spare, self._depths, self._going, most, budget,
+            self._tally,
         )  # fmt: skip
-        self._levels_run += self._depth - before
-        if (self._depth - before) % 2:
+        self._depth += levels
+        self._levels_run += levels
+        if levels % 2:
             self._frontier, self._spare = self._spare, self._frontier
             self._front, self._fresh = self._fresh, self._front
 
     def _push_list(self) -> None:
         count_up(self._depths, self._going)
         push_listed_step(
-            *self._out, self._targets, self._seen, self._front, self._fresh, self._planes, self._frontier, self._count,
-            self._spare, self._bounds, self._depths, self._tally,
-        )  # fmt: skip
+            self._out, self._words, self._frontier, self._count, self._spare, self._bounds, self._depths, self._tally
+        )
         self._front[self._frontier[: self._count]] = 0
         self._count = _gather(self._spare, self._bounds, self._tally[:, 1], self._frontier)
         self._next_level()
@@ -256,10 +255,7 @@ class ManyBfs:
         if push:
             self._push_bits(push)
         count_up(self._depths, self._going)
-        settle_step(
-            self._best, *self._in, self._sources, self._seen, self._front, self._fresh, self._planes, self._depths,
-            pull, bool(push), self._settled, self._unions, self._tally,
-        )  # fmt: skip
+        settle_step(self._in, self._words, self._depths, pull, bool(push), self._settled, self._unions, self._tally)
         self._clean = False
         self._next_level()
         self._active = np.bitwise_or.reduce(self._unions)
@@ -284,9 +280,7 @@ class ManyBfs:
             stretches = np.arange(self._sizes.size + 1) * self._graph.n // self._sizes.size
             collect_step(self._front, mask, self._spare, self._sizes)
             count = _gather(self._spare, stretches, self._sizes, self._frontier)
-        push_step(
-            *self._out, self._targets, self._front, mask, self._frontier, count, self._fresh, self._bounds, self._tally
-        )
+        push_step(self._out, self._front, mask, self._frontier, count, self._fresh, self._bounds, self._tally)
 
     def _clean_fresh(self) -> None:
         if not self._clean:
@@ -329,6 +323,14 @@ class Table:
             narrow = self.cells.view(self.signed)
             self.cells = self._allocate(np.dtype(f"u{dtype.itemsize}"))
             self.cells.view(dtype)[:] = narrow
+
+    def write_levels(self, seen: np.ndarray, planes: np.ndarray, column: int, width: int) -> None:
+        """Expand bit-sliced levels of ``width`` roots into the columns from ``column`` on."""
+        threads = numba.get_num_threads()
+        if self.cells.itemsize == 1 and self.stride % ROOTS_PER_PASS == 0:
+            expand_bytes_step(seen, planes, self.cells, self.stride, column, threads)
+        else:
+            expand_numbers_step(seen, planes, self.cells, self.stride, column, width, threads)
 
     @property
     def signed(self) -> np.dtype:

@@ -17,7 +17,7 @@ from cpu_engine.ranks.statistics import RankStatistics
 
 
 class Outside(Protocol):
-    """Who else changes values: the NPU's side of the job. All calls come between two quanta."""
+    """What else changes values: the core solver's side of the job. All calls come between two quanta."""
 
     def outgoing(self) -> list[Message]:
         """Messages to other ranks, to be sent now."""

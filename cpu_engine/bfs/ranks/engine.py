@@ -15,7 +15,7 @@ from cpu_engine.bfs.ranks.asynchronous import AsyncWorker, Outside
 from cpu_engine.bfs.ranks.level_synchronous import LevelBfsOnRanks
 from cpu_engine.bfs.ranks.parents import ask_parents, settle_parents
 from cpu_engine.comm.rounds import basp_rounds, bsp_rounds
-from cpu_engine.comm.substrate import DISTANCE_PUSHED, PhaseStatistics, Sync
+from cpu_engine.comm.substrate import DISTANCE_PUSHED, Sync
 from cpu_engine.comm.termination import Termination
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.ranks.split import PartSplit
@@ -65,14 +65,13 @@ class RankEngine:
         worker, part = self.worker, self.part
         assert worker is not None
         worker.start(root, withhold_core=withhold_core, outside=outside, statistics=statistics)
-        for phase in self._field.phases:
-            phase.statistics = PhaseStatistics()
+        self._field.restart_statistics()
         if self.sync == "basp":
             termination = Termination(part.part, part.layout.parts)
             report = yield from basp_rounds(worker, self._field, termination)
         else:
-            everybody = tuple(range(part.layout.parts)) if outside is not None else ()
-            others = tuple(q for q in everybody if q != part.part)
+            parts = range(part.layout.parts) if outside is not None else ()
+            others = tuple(q for q in parts if q != part.part)
             report = yield from bsp_rounds(worker, self._field, others, others)
         statistics.take(report, self._field)
         level, parent = worker.engine.unfinished()

@@ -1,10 +1,10 @@
 """Level-synchronous, direction-optimised BFS on a partitioned graph: parts expand, then finds are folded and spread.
 
 A level is three things. *Expand locally*: push or pull over the part's own arcs, each part as it thinks best. *Fold*:
-mirrors that were found are reported to their masters (a reduction of bits). *Spread*: masters that were found tell
-their mirrors that have out-arcs (a broadcast of bits). Which of the two is needed follows from the policy: an outgoing
-edge-cut folds only, an incoming one spreads only, and on a grid both run along one row or column of it - the fold and
-expand of 2D BFS (Bisson et al., source 004).
+mirrors that were found are reported to their masters (a reduction of bits). *Spread*: masters that were found are sent
+to their mirrors that have out-arcs (a broadcast of bits). Which of the two is needed follows from the policy: an
+outgoing edge-cut folds only, an incoming one spreads only, and on a grid both run along one row or column of it - the
+fold and expand of 2D BFS (Bisson et al., source 004).
 Invariant: after a level, every master within ``depth`` hops carries its exact level. A mirror may lag behind; what it
 then finds again, its master ignores.
 """
@@ -70,7 +70,7 @@ class LevelBfsOnRanks:
         self.level = np.empty(n, np.int32)
         self.parent = np.empty(n, np.int32)  # local id; -2 - q: part q found it
         self._expander = AutoExpander(split, self.level, self.parent)  # type: ignore[arg-type]
-        self._news = np.empty(n, np.int32)
+        self._arrived = np.empty(n, np.int32)
         fold, spread = needs(DISTANCE_PUSHED, part.layout.policy)
         peers = [q for q in range(part.layout.parts) if q != part.part]
         self._fold_to = _lists(part.mirrors_with_in, peers) if fold else {}
@@ -98,7 +98,7 @@ class LevelBfsOnRanks:
                 statistics.waited(t0, "fold")
                 size, marked = self._take(statistics, arrived, self._fold_from, depth + 1, 0)
             if self._spread_to or self._spread_from:
-                listed = None if found is None or marked else np.concatenate((found, self._news[:size]))
+                listed = None if found is None or marked else np.concatenate((found, self._arrived[:size]))
                 outgoing = self._packed(statistics, "spread", self._spread_to, depth + 1, listed)
                 t0 = time.perf_counter()
                 arrived = yield Exchange(SPREAD, outgoing, tuple(self._spread_from))
@@ -109,7 +109,7 @@ class LevelBfsOnRanks:
                 if marked:
                     expander.admit(marked)
                 depth += 1
-                count = expander.advance(self._news[:size].copy(), depth)
+                count = expander.advance(self._arrived[:size].copy(), depth)
             t0 = time.perf_counter()
             total = yield AllReduce(np.array([count], np.int64), "sum")
             statistics.waited(t0, "agree")
@@ -131,7 +131,7 @@ class LevelBfsOnRanks:
         self, statistics: RankStatistics, arrived: dict[int, np.ndarray], lists: dict[int, FoundList], reach: int,
         size: int,
     ) -> tuple[int, int]:  # fmt: skip
-        """Mark what others found; the new size of the list of news, and how many were marked without being listed."""
+        """Mark what other parts found; the new size of the list of arrivals, and how many were marked only."""
         marked = 0
         state = (self.level, self.parent, self._expander.visited)
         with statistics.packing():
@@ -140,7 +140,7 @@ class LevelBfsOnRanks:
                 if message.size == 0:
                     continue
                 if message[0] != BITS:
-                    size = take_places_step(message, agreed.index, agreed.first, reach, q, *state, self._news, size)
+                    size = take_places_step(message, agreed.index, agreed.first, reach, q, *state, self._arrived, size)
                 elif agreed.index.size:
                     marked += take_index_bits_step(message, agreed.index, reach, q, *state)
                 else:

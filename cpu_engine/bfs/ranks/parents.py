@@ -1,8 +1,8 @@
 """Parents on a partitioned graph: known or found at the end, by whoever holds the arc.
 
 A master whose value came from another part carries that part's number (-2 - q) in place of a parent, and asks there;
-one that knows nothing (its value came from the NPU, say) asks everybody who holds in-arcs of it. A question is bits
-over the agreed list and the levels of those asked for; the answer is internal ids in the list's order.
+one without a record (its value came from the core solver, say) asks every part that holds in-arcs of it. A question is
+bits over the agreed list and the levels of those asked for; the answer is internal ids in the list's order.
 Invariant: levels of masters, and of mirrors with out-arcs, are final; afterwards every reached master but the root has
 a parent one step nearer, over a real arc.
 """
@@ -52,9 +52,9 @@ def ask_parents(
     asked = yield from _exchange(WISHES, questions, askers, "bitset", statistics)
     with statistics.packing():
         answers = {q: _answer(part, part.mirrors_with_in[q], question, level, parent) for q, question in asked.items()}
-    told = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
+    replies = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
     with statistics.packing():
-        for q, message in told.items():
+        for q, message in replies.items():
             masters = part.masters_written_at[q][wishes[q]]
             found[masters] = np.maximum(found[masters], message.view(np.int32))
     return found

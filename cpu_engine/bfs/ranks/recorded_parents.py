@@ -35,9 +35,9 @@ def ask_recorded(part: Part, parent: np.ndarray, statistics: RankStatistics) -> 
     asked = yield from _exchange(WISHES, questions, askers, "bitset", statistics)
     with statistics.packing():
         answers = {q: _answer(part, part.mirrors_with_in[q], bits, parent) for q, bits in asked.items()}
-    told = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
+    replies = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
     with statistics.packing():
-        for q, message in told.items():
+        for q, message in replies.items():
             found[part.masters_written_at[q][wishes[q]]] = message.view(np.int32)
     return found
 

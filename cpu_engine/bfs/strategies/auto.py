@@ -10,6 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.kernels.pull import (
     clear_run_step,
     collect_level_step,
@@ -55,6 +56,7 @@ class AutoExpander:
         n, threads = level.size, numba.get_num_threads()
         self._alone = split.graph.m < serial_edges * SMALL_GRAPH or threads == 1
         self._split, self._level, self._parent = split, level, parent
+        self._tree = Tree(level, parent)
         self._pull_share, self._serial_edges, self._serial_vertices = pull_share, serial_edges, serial_vertices
         self._visited = np.zeros(n, np.uint8)
         self._fresh = np.zeros(n, np.uint8)
@@ -121,7 +123,7 @@ class AutoExpander:
 
     @property
     def visited(self) -> np.ndarray:
-        """Who has a level; whoever gives one from outside marks it here, and says so by ``advance`` or ``admit``."""
+        """1 for each vertex with a level. A caller that gives one marks it here, and calls ``advance`` or ``admit``."""
         return self._visited
 
     def finds(self) -> np.ndarray | None:
@@ -132,13 +134,13 @@ class AutoExpander:
         return self._next[: self._next_count]
 
     def admit(self, unlisted: int) -> None:
-        """So many vertices of the next level were marked from outside, and nobody listed them."""
+        """Count vertices of the next level that the caller has marked and not listed."""
         self._next_count += int(self._sizes.sum()) + unlisted
         self._sizes.fill(0)
         self._next_listed = False
 
     def _surely_thick(self, count: int) -> bool:
-        """Whether the next level is pulled whatever its frontier's edges are: then nobody needs the list."""
+        """Whether the next level is pulled whatever its frontier's edges are: then it needs no list."""
         if self._have_rest:
             return count > self._unvisited()
         graph = self._split.graph
@@ -191,31 +193,30 @@ class AutoExpander:
 
     def _push(self, view: EdgeView, depth: int, edges: int) -> None:
         self._gather()
-        run = (self._frontier, self._count, self._starts, self._visited, self._level, self._parent, depth)
+        run = (view.out_rows, self._frontier, self._count, self._starts, self._visited, self._tree, depth)
         if edges < self._serial_edges or self._alone:
             room = self._next[self._next_count :]
-            self._next_count += push_share_step(0, 1, view.out_begin, view.out_targets, *run, room)
+            self._next_count += push_share_step(0, 1, *run, room)
         else:
-            push_step(view.out_begin, view.out_targets, *run, self._found, self._sizes)
+            push_step(*run, self._found, self._sizes)
 
     def _pull(self, view: EdgeView, depth: int) -> int:
         self._gather()
-        rows = (view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources)
-        run = (self._visited, self._fresh, self._level, self._parent, depth)
+        run = (view.in_rows, self._visited, self._fresh, self._tree, depth)
         if not self._have_rest:
             if self._alone:
                 self._tally.fill(0)
-                pull_all_share_step(0, 1, *rows, *run, self._rest[0], self._tally[0])
+                pull_all_share_step(0, 1, *run, self._rest[0], self._tally[0])
             else:
-                pull_all_step(*rows, *run, self._rest, self._tally)
+                pull_all_step(*run, self._rest, self._tally)
             self._have_rest = True
             self._next_listed = False
             self._next_count = int(self._tally[:, 1].sum())
         elif self._unvisited() < self._serial_vertices or self._alone:
             for rest, found, tally in zip(self._rest, self._found, self._tally, strict=True):
-                pull_rest_share_step(*rows, *run, rest, found, tally)
+                pull_rest_share_step(*run, rest, found, tally)
             self._sizes[:] = self._tally[:, 1]
         else:
-            pull_rest_step(*rows, *run, self._rest, self._found, self._tally)
+            pull_rest_step(*run, self._rest, self._found, self._tally)
             self._sizes[:] = self._tally[:, 1]
         return int(self._tally[:, 2].sum())

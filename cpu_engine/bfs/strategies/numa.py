@@ -1,7 +1,7 @@
 """The pull for machines of several memory nodes: a copy of the visited bitmap on each node, while it pays.
 
-Early on nearly everyone is unvisited and asks at random, so a copy saves more remote reads than it costs; later few
-ask, and it does not. The rule is measured: reads expected, as the last level went, against bytes copied, at this
+Early on nearly every vertex is unvisited and reads at random, so a copy saves more remote reads than it costs; later
+few do, and it does not. The rule is measured: reads expected, as the last level went, against bytes copied, at this
 machine's costs.
 Invariant: all bitmaps that threads read during an expansion are equal, and hold the vertices within ``depth``.
 """
@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from cpu_engine.bfs.frontier import begin_run
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.numa import MemoryCost, copy_pays, count_nodes, measure_memory
 from cpu_engine.bfs.strategies.kernels.pull_numa import copy_visited_step, pack_visited_step, pull_local_step
 from cpu_engine.bfs.strategies.strategy import Expansion
@@ -37,12 +38,13 @@ class NumaPullExpander:
         threads = threads or numba.get_num_threads()
         nodes = min(nodes or count_nodes(), threads)
         self._level, self._parent = level, parent
+        self._tree = Tree(level, parent)
         self._m = split.graph.m
         self.visited = np.zeros((level.size + 63) // 64, np.uint64)
         self.copies = np.zeros((nodes if nodes > 1 else 0, self.visited.size), np.uint64)
         self._found, self._looked = np.zeros(threads, np.int64), np.zeros(threads, np.int64)
         self._cost = cost or (measure_memory(self.visited) if nodes > 1 else None)
-        self._count = self._news = self._unvisited = 0
+        self._count = self._fresh = self._unvisited = 0
         self._looks_each = 0.0
         self.copies_made = 0
 
@@ -52,26 +54,23 @@ class NumaPullExpander:
         self.copies_made = 0
 
     def take_over(self, depth: int) -> None:
-        """Go on from levels that someone else found, with those at ``depth`` as the frontier."""
-        self._count, self._news = int(np.count_nonzero(self._level == depth)), 0
+        """Go on from levels that another strategy found, with those at ``depth`` as the frontier."""
+        self._count, self._fresh = int(np.count_nonzero(self._level == depth)), 0
         self._unvisited = int(np.count_nonzero(self._level == -1))
         self._looks_each = self._m / self._level.size  # until a level has shown how many it really takes
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         pack_visited_step(self._level, depth, self.visited)
-        pull_local_step(
-            view.best_in, view.hanging_start, view.in_begin, view.in_end, view.in_sources,
-            self._bitmaps(), self._level, self._parent, depth, self._found, self._looked,
-        )  # fmt: skip
+        pull_local_step(view.in_rows, self._bitmaps(), self._tree, depth, self._found, self._looked)
         looked = int(self._looked.sum())
         self._looks_each = looked / max(1, self._unvisited)
         found = int(self._found.sum())
-        self._news += found
+        self._fresh += found
         self._unvisited -= found
         return Expansion("pull", self._count, looked)
 
     def advance(self, extra: np.ndarray, depth: int) -> int:
-        self._count, self._news = self._news + extra.size, 0
+        self._count, self._fresh = self._fresh + extra.size, 0
         self._unvisited -= extra.size
         return self._count
 

@@ -22,11 +22,11 @@ class PullExpander:
         self._count, self._found = 1, 0
 
     def take_over(self, depth: int) -> None:
-        """Go on from levels that someone else found, with those at ``depth`` as the frontier."""
+        """Go on from levels that another strategy found, with those at ``depth`` as the frontier."""
         self._count, self._found = int(np.count_nonzero(self._level == depth)), 0
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
-        found, looked = pull_plain_step(view.in_begin, view.in_end, view.in_sources, self._level, self._parent, depth)
+        found, looked = pull_plain_step(view.in_rows, self._level, self._parent, depth)
         self._found += int(found)
         return Expansion("pull", self._count, int(looked))
 

@@ -1,5 +1,7 @@
-"""Push strategies that list each vertex once, by claiming it: they differ in who looks at which edge, and in how a find
-gets into the next frontier. ``thread_edges`` tells, per thread, the edges looked at in the last expansion.
+"""Push strategies that list each vertex once, by claiming it.
+
+They differ in which thread looks at which edge, and in how a find gets into the next frontier. ``thread_edges`` counts,
+per thread, the edges looked at in the last expansion.
 """
 
 from __future__ import annotations
@@ -7,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from cpu_engine.bfs.frontier import LevelQueue, begin_run
+from cpu_engine.bfs.frontier import QueueExpander
 from cpu_engine.bfs.strategies.kernels.buckets import bucket_frontier_step, push_buckets_step
 from cpu_engine.bfs.strategies.kernels.push_claim import push_claim_step
 from cpu_engine.bfs.strategies.kernels.push_private import push_private_step
@@ -16,42 +18,22 @@ from cpu_engine.bfs.traversal import CoreSplit, EdgeView
 
 PRIVATE_VERTICES = 1024  # 4 KiB per thread: stays in the nearest cache
 MEDIUM_EDGES = 64  # from here on a list is worth cutting into chunks
-HUGE_EDGES = 8192  # from here on it is worth everyone's attention
+HUGE_EDGES = 8192  # from here on all threads share it
 
 
-class PushExpander:
-    """``push``: the frontier's vertices are dealt to the threads, finds go to one shared list."""
+class PushExpander(QueueExpander):
+    """``push``: the threads share the frontier's vertices, finds go to one list."""
 
     def __init__(self, split: CoreSplit, level: np.ndarray, parent: np.ndarray) -> None:
-        self._level, self._parent = level, parent
-        self._queue = LevelQueue(level.size)
-
-    @property
-    def frontier(self) -> np.ndarray:
-        return self._queue.frontier
-
-    def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
-        self._queue.restart(np.array([root]))
-
-    def take_over(self, depth: int) -> None:
-        """Go on from levels that someone else found, with those at ``depth`` as the frontier."""
-        self._queue.restart(np.flatnonzero(self._level == depth))
+        super().__init__(level, parent, room=level.size)
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         return Expansion("push", self._queue.frontier.size, self._push(view, depth))
 
-    def advance(self, extra: np.ndarray, depth: int) -> int:
-        return self._queue.advance(extra)
-
     def _push(self, view: EdgeView, depth: int) -> int:
+        """Find the next level; return the edges looked at."""
         queue = self._queue
-        return int(
-            push_claim_step(
-                view.out_begin, view.out_end, view.out_targets, queue.frontier,
-                self._level, self._parent, depth, queue.vertices, queue.tail,
-            )
-        )  # fmt: skip
+        return int(push_claim_step(view.out_rows, queue.frontier, self._level, self._parent, depth, *queue.finds))
 
 
 class PrivatePushExpander(PushExpander):
@@ -74,14 +56,13 @@ class PrivatePushExpander(PushExpander):
     def _push(self, view: EdgeView, depth: int) -> int:
         queue = self._queue
         push_private_step(
-            view.out_begin, view.out_end, view.out_targets, queue.frontier, self._level, self._parent, depth,
-            self._private, queue.vertices, queue.tail, self.thread_edges,
-        )  # fmt: skip
+            view.out_rows, queue.frontier, self._tree, depth, self._private, queue.finds, self.thread_edges
+        )
         return int(self.thread_edges.sum())
 
 
 class BucketedPushExpander(PrivatePushExpander):
-    """``push-bucketed``: as ``push-private``, but long lists are shared out, by chunk or by everyone."""
+    """``push-bucketed``: as ``push-private``, but long lists are cut: into chunks, or among all threads."""
 
     def __init__(
         self,
@@ -99,12 +80,11 @@ class BucketedPushExpander(PrivatePushExpander):
         self._ordered = np.empty(level.size, np.int32)
 
     def _push(self, view: EdgeView, depth: int) -> int:
-        queue, count = self._queue, self._queue.frontier.size
+        queue, ordered = self._queue, self._ordered[: self._queue.frontier.size]
         medium, huge = bucket_frontier_step(
-            view.out_begin, view.out_end, queue.frontier, self._medium_edges, self._huge_edges, self._ordered
+            view.out_begin, view.out_end, queue.frontier, self._medium_edges, self._huge_edges, ordered
         )
         push_buckets_step(
-            view.out_begin, view.out_end, view.out_targets, self._ordered, count, medium, huge,
-            self._level, self._parent, depth, self._private, queue.vertices, queue.tail, self.thread_edges,
-        )  # fmt: skip
+            view.out_rows, ordered, medium, huge, self._tree, depth, self._private, queue.finds, self.thread_edges
+        )
         return int(self.thread_edges.sum())

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from cpu_engine.bfs.frontier import begin_run
+from cpu_engine.bfs.kernels.groups import OutRows, Tree
 from cpu_engine.bfs.strategies.kernels.push_edges import list_owned_step, push_edges_step
 from cpu_engine.bfs.strategies.strategy import Expansion
 from cpu_engine.bfs.traversal import CoreSplit, EdgeView
@@ -28,11 +29,11 @@ def owner_starts(n: int, owners: int) -> np.ndarray:
 
 
 # The view is kept beside its lists, so that its id cannot become another's.
-_Prepared = dict[tuple[int, int], tuple[EdgeView, np.ndarray]]
+_Prepared = dict[tuple[int, int], tuple[EdgeView, OutRows]]
 _prepared: WeakKeyDictionary[CoreSplit, _Prepared] = WeakKeyDictionary()
 
 
-def shuffled_targets(split: CoreSplit, view: EdgeView, owners: int) -> np.ndarray:
+def shuffled_rows(split: CoreSplit, view: EdgeView, owners: int) -> OutRows:
     """The view's lists in shuffled ids, ascending; as large as the graph's, and kept as long as the split."""
     known = _prepared.setdefault(split, {})
     key = (id(view), owners)
@@ -40,7 +41,7 @@ def shuffled_targets(split: CoreSplit, view: EdgeView, owners: int) -> np.ndarra
         shuffled = np.empty_like(view.out_targets, subok=False)
         starts = owner_starts(view.out_begin.size, owners)
         shuffle_targets_step(view.out_begin, view.out_end, view.out_targets, starts, shuffled)
-        known[key] = (view, shuffled)
+        known[key] = (view, view.out_rows._replace(targets=shuffled))
     return known[key][1]
 
 
@@ -50,13 +51,14 @@ class EdgePushExpander:
     def __init__(self, split: CoreSplit, level: np.ndarray, parent: np.ndarray, *, threads: int | None = None) -> None:
         n, owners = level.size, threads or numba.get_num_threads()
         self._split, self._level, self._parent, self._owners = split, level, parent, owners
+        self._tree = Tree(level, parent)
         self._starts = owner_starts(n, owners)
         self._visited = np.zeros(n, np.uint8)
         self._frontier, self._next = np.empty(n, np.int32), np.empty(n, np.int32)
         self._counts, self._sizes = np.zeros(owners, np.int64), np.zeros(owners, np.int64)
         self.thread_edges = np.zeros(owners, np.int64)  # per owner, of the last expansion
         if not split.core_size:  # with a core, which view will be needed first is not known yet
-            shuffled_targets(split, split.all_edges, owners)
+            shuffled_rows(split, split.all_edges, owners)
 
     @property
     def frontier(self) -> np.ndarray:
@@ -71,15 +73,14 @@ class EdgePushExpander:
         self._admit(np.array([root]), self._frontier, self._counts)
 
     def take_over(self, depth: int) -> None:
-        """Go on from levels that someone else found, with those at ``depth`` as the frontier."""
+        """Go on from levels that another strategy found, with those at ``depth`` as the frontier."""
         list_owned_step(self._level, depth, self._starts, self._frontier, self._counts, self._visited)
         self._sizes.fill(0)
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         push_edges_step(
-            self._starts, view.out_begin, view.out_end, shuffled_targets(self._split, view, self._owners),
-            self._frontier, self._counts, self._visited, self._level, self._parent, depth,
-            self._next, self._sizes, self.thread_edges,
+            self._starts, shuffled_rows(self._split, view, self._owners), self._frontier, self._counts, self._visited,
+            self._tree, depth, self._next, self._sizes, self.thread_edges,
         )  # fmt: skip
         return Expansion("push", int(self._counts.sum()), int(self.thread_edges.sum()))
 
@@ -91,7 +92,7 @@ class EdgePushExpander:
         return int(self._counts.sum())
 
     def _admit(self, vertices: np.ndarray, frontier: np.ndarray, counts: np.ndarray) -> None:
-        """Enter vertices that someone else found into their owners' parts."""
+        """Enter vertices found elsewhere into their owners' parts."""
         owner = vertices % self._owners
         self._visited[self._starts[owner] + vertices // self._owners] = 1
         for t in np.unique(owner):

@@ -9,22 +9,23 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from cpu_engine.bfs.frontier import LevelQueue, begin_run
+from cpu_engine.bfs.frontier import QueueExpander
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.kernels.small_levels import run_team_levels_step, run_tiny_levels_step
 from cpu_engine.bfs.strategies.strategy import NO_LEAP, Expansion, Leap
 from cpu_engine.bfs.traversal import CoreSplit, EdgeView
 from cpu_engine.intrinsics.team import PATIENCE
 
-TINY_VERTICES = 128  # per thread: with more vertices, or more edges, a level is worth a team's meeting
+TINY_VERTICES = 128  # per thread: with more vertices, or more edges, a level is worth a barrier
 TINY_EDGES = 1024
-LEAVE = 4  # the team goes home when a level has fewer than this part of the vertices that made it worth coming
+LEAVE = 4  # the team ends when a level has fewer than this part of the vertices that make a team worthwhile
 ALONE_LEVELS = 512  # that one thread runs after a team whose members waited long for one another,
 MOST_ALONE = 16384  # twice as many after each further one, up to so many
-LEVELS_PER_LAUNCH = 1024  # so that Ctrl-C and a partner's answer are noticed within a fraction of a second
+LEVELS_PER_LAUNCH = 1024  # so that Ctrl-C and the core solver's answer are noticed within a fraction of a second
 _ALL = np.iinfo(np.int64).max
 
 
-class SmallLevelsExpander:
+class SmallLevelsExpander(QueueExpander):
     """``small-levels``: see the module. ``tiny_vertices`` and ``tiny_edges`` are per thread."""
 
     def __init__(
@@ -39,32 +40,21 @@ class SmallLevelsExpander:
         levels_per_launch: int = LEVELS_PER_LAUNCH,
     ) -> None:
         threads = threads or numba.get_num_threads()
-        self._level, self._parent, self._distance = level, parent, level.view(np.uint32)
         # Room for a vertex to be listed once per thread. Pages that are never touched cost nothing.
-        self._queue = LevelQueue(level.size * threads)
+        super().__init__(level, parent, room=level.size * threads)
+        self._distances = Tree(level.view(np.uint32), parent)
         self._lists = np.empty((threads, level.size), np.int32)
         alone = _ALL if threads == 1 else 0
         self._tiny_vertices, self._tiny_edges = max(alone, tiny_vertices * threads), max(alone, tiny_edges * threads)
         self._min_vertices = max(1, tiny_vertices * threads // LEAVE)
-        self._team = np.zeros((2, 8), np.int64)  # members and meetings, a cache line each
+        self._team = np.zeros((2, 8), np.int64)  # members and barriers, a cache line each
         self._tally = np.zeros((levels_per_launch, threads, 2), np.int64)
         self._alone_levels = 0  # still to be run by one thread, however wide
         self._next_alone = ALONE_LEVELS
 
-    def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
-        self._queue.restart(np.array([root]))
-
-    def take_over(self, depth: int) -> None:
-        """Go on from levels that someone else found, with those at ``depth`` as the frontier."""
-        self._queue.restart(np.flatnonzero(self._level == depth))
-
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         ran = self._run(view, depth, self._tally[:1])
         return Expansion("push", self._queue.frontier.size, int(ran[0, 1]))
-
-    def advance(self, extra: np.ndarray, depth: int) -> int:
-        return self._queue.advance(extra)
 
     def leap(self, view: EdgeView, depth: int) -> Leap:
         queue = self._queue
@@ -87,10 +77,9 @@ class SmallLevelsExpander:
         """Run levels up to a change of size, at least one, and at most ``tally`` has room for; the last one's finds
         are behind the queue's tail, which moves. Returns, per level, vertices found and edges looked at."""
         queue = self._queue
-        rows = (view.out_begin, view.out_end, view.out_targets)
-        state = (queue.vertices, queue.begin, queue.end, int(queue.tail[0]), self._distance, self._parent, depth)
+        state = (view.out_rows, queue.bounds(), self._distances, depth)
         most = (_ALL, _ALL) if self._alone_levels else (self._tiny_vertices, self._tiny_edges)
-        levels = run_tiny_levels_step(*rows, *state, *most, tally)
+        levels = run_tiny_levels_step(*state, *most, tally)
         if levels:
             self._alone_levels = max(0, self._alone_levels - levels)
             queue.tail[0] += tally[:levels, 0, 0].sum()
@@ -99,9 +88,7 @@ class SmallLevelsExpander:
         self._team.fill(0)
         tally.fill(0)
         wanted = min(self._lists.shape[0], numba.get_num_threads())
-        levels = run_team_levels_step(
-            self._team, wanted, PATIENCE, *rows, *state, self._min_vertices, self._lists, tally
-        )
+        levels = run_team_levels_step(self._team, wanted, PATIENCE, *state, self._min_vertices, self._lists, tally)
         if self._team[1, 1]:
             self._alone_levels, self._next_alone = self._next_alone, min(2 * self._next_alone, MOST_ALONE)
         else:

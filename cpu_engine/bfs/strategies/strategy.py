@@ -1,6 +1,6 @@
 """What a level-synchronous strategy is: it finds the next level from this one, by whatever edges and lists it likes.
 
-The engine (bfs_level) owns the depth and everything about the core; an expander owns the frontier.
+The engine (bfs/level_synchronous.py) owns the depth and everything about the core; an expander owns the frontier.
 Invariant: after ``expand`` at ``depth``, every vertex without a level that has an in-edge from level ``depth`` within
 the view has level ``depth + 1`` and a parent at ``depth``; no other level or parent has changed.
 """
@@ -47,8 +47,8 @@ class Expander(Protocol):
         """Find level ``depth + 1``. May be called again before ``advance``, with more edges in the view."""
 
     def advance(self, extra: np.ndarray, depth: int) -> int:
-        """What was found becomes the frontier, at ``depth``, and so do ``extra``: vertices that someone else found and
-        that have their level already. Returns the size of the frontier; 0 only if it is empty."""
+        """What was found becomes the frontier, at ``depth``, and so do ``extra``: vertices that the caller found and
+        gave their level. Returns the size of the frontier; 0 only if it is empty."""
 
 
 @runtime_checkable

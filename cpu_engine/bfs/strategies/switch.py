@@ -29,7 +29,7 @@ class Side(Expander, Protocol):
 
 
 class PushSide(Side, Protocol):
-    """A push that can tell its frontier."""
+    """A push whose frontier can be read."""
 
     @property
     def frontier(self) -> np.ndarray:

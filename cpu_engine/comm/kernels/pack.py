@@ -1,8 +1,8 @@
 """Updates of agreed lists to bytes and back; the formats are described in cpu_engine/comm/encoding.py.
 
 Values are uint32, smaller is better; flags are uint8. Packing looks at a list's values side by side: those of a list
-that is no range are gathered first. Then two steps: a survey, which notes the news as bits in ``words`` and says how
-many there are, and the writing, once the caller knows the format and has made room. Unpacking goes straight to the
+that is no range are gathered first. Then two steps: a survey, which marks the updates as bits in ``words`` and counts
+them, and the writing, once the caller knows the format and has made room. Unpacking goes straight to the
 places: ``begin + position``, or ``indices[position]`` where indices are given (None: a range). Arrays are copied and
 reduced by loops: for a slice assigned to a slice numba compiles its error message, too, which takes seconds.
 """
@@ -51,7 +51,7 @@ def survey_improved_step(values, begin, last_sent, words):
     Invariant  bit i of ``words`` is set iff values[begin + i] was smaller than ``last_sent[i]``; then they are equal.
                Nothing set: count is 0, and smallest and largest mean nothing.
     Races      none, serial.
-    Work       64 entries at a time, without a branch per entry; entries without news are only read.
+    Work       64 entries at a time, without a branch per entry; unchanged entries are only read.
     """
     total = last_sent.size
     lows, highs = np.empty(WORD, np.uint32), np.empty(WORD, np.uint32)
@@ -94,7 +94,7 @@ def bytes_before_values(mode, count, total):
 
 @njit(cache=True)
 def write_positions_step(words, mode, value_bytes, count, lowest, total, names, payload):
-    """Write header and positions of the news that a survey found.
+    """Write header and positions of the updates that a survey found.
 
     Invariant  ``payload`` has exactly the bytes of this mode, count and width. ``names`` is looked at in mode IDS only.
     Races      none, serial.   Work  O(count + total / 64).
@@ -180,23 +180,23 @@ def check_payload(payload, total):
 
 
 @njit(cache=True)
-def read_values(payload, at, value_bytes, base, news):
+def read_values(payload, at, value_bytes, base, updates):
     """The values of a payload as they were, uint32."""
     if value_bytes == 0:
-        news[:] = base
+        updates[:] = base
     elif value_bytes == 1:
-        add_base(payload[at:], base, news)
+        add_base(payload[at:], base, updates)
     elif value_bytes == 2:
-        add_base(payload[at:].view(np.uint16), base, news)
+        add_base(payload[at:].view(np.uint16), base, updates)
     else:
-        add_base(payload[at:].view(np.uint32), base, news)
+        add_base(payload[at:].view(np.uint32), base, updates)
 
 
 @njit(cache=True)
-def add_base(differences, base, news):
+def add_base(differences, base, updates):
     """What was subtracted, added again; damaged values may wrap around."""
-    for k in range(news.size):
-        news[k] = np.int64(differences[k]) + np.int64(base)
+    for k in range(updates.size):
+        updates[k] = np.int64(differences[k]) + np.int64(base)
 
 
 @njit(cache=True)
@@ -209,7 +209,7 @@ def lower_one(values, place, value, changed, size):
 
 
 @njit(cache=True)
-def lower_bitset(words, news, begin, indices, values, changed):
+def lower_bitset(words, updates, begin, indices, values, changed):
     """lower_one for each bit that is set."""
     size, k = 0, 0
     for w in range(words.size):
@@ -217,38 +217,38 @@ def lower_bitset(words, news, begin, indices, values, changed):
         if word == _ALL:
             for j in range(WORD):
                 place = begin + first + j if indices is None else np.int64(indices[first + j])
-                size = lower_one(values, place, news[k + j], changed, size)
+                size = lower_one(values, place, updates[k + j], changed, size)
             k += WORD
             continue
         while word != _NONE:
             position = first + lowest_bit(word)
             place = begin + position if indices is None else np.int64(indices[position])
-            size = lower_one(values, place, news[k], changed, size)
+            size = lower_one(values, place, updates[k], changed, size)
             k += 1
             word &= word - _ONE
     return size
 
 
 @njit(cache=True)
-def lower_listed(positions, total, news, begin, indices, values, changed):
+def lower_sparse(positions, total, updates, begin, indices, values, changed):
     """lower_one for each position."""
     size = 0
-    for k in range(news.size):
+    for k in range(updates.size):
         position = np.int64(positions[k])
         if position >= total:
             return BAD_POSITION
         place = begin + position if indices is None else np.int64(indices[position])
-        size = lower_one(values, place, news[k], changed, size)
+        size = lower_one(values, place, updates[k], changed, size)
     return size
 
 
 @njit(cache=True)
-def lower_all(news, begin, indices, values, changed):
+def lower_all(updates, begin, indices, values, changed):
     """lower_one for the whole list."""
     size = 0
-    for k in range(news.size):
+    for k in range(updates.size):
         place = begin + k if indices is None else np.int64(indices[k])
-        size = lower_one(values, place, news[k], changed, size)
+        size = lower_one(values, place, updates[k], changed, size)
     return size
 
 
@@ -266,11 +266,11 @@ def find_names(ids, names):
 
 
 @njit(cache=True)
-def unpack_min_step(payload, begin, indices, total, names, values, news, changed):
+def unpack_min_step(payload, begin, indices, total, names, values, updates, changed):
     """Lower values to what a payload says; list the local ids that became smaller; return how many, or what is wrong.
 
     Invariant  a value never grows. A payload that does not fit the list is refused by a negative number, before
-               anything is touched (a bad position: before it is used). ``news`` and ``changed`` have room for
+               anything is touched (a bad position: before it is used). ``updates`` and ``changed`` have room for
                ``total`` entries. A payload of ids is overwritten.
     Races      none, serial.
     Work       O(count + total / 64), of ids O(count + total).
@@ -280,18 +280,18 @@ def unpack_min_step(payload, begin, indices, total, names, values, news, changed
         return at
     numbers = payload[:HEADER_BYTES].view(np.uint32)
     mode, value_bytes, count = payload[0], payload[1], np.int64(numbers[1])
-    where, came = payload[HEADER_BYTES:at], news[:count]
+    where, came = payload[HEADER_BYTES:at], updates[:count]
     read_values(payload, at, value_bytes, numbers[2], came)
     if mode == WHOLE:
         return lower_all(came, begin, indices, values, changed)
     if mode == BITSET:
         return lower_bitset(where.view(np.uint64), came, begin, indices, values, changed)
     if mode == OFFSETS16:
-        return lower_listed(where.view(np.uint16), total, came, begin, indices, values, changed)
+        return lower_sparse(where.view(np.uint16), total, came, begin, indices, values, changed)
     places = where.view(np.uint32)
     if mode == IDS and not find_names(places, names):
         return BAD_POSITION
-    return lower_listed(places, total, came, begin, indices, values, changed)
+    return lower_sparse(places, total, came, begin, indices, values, changed)
 
 
 @njit(cache=True)

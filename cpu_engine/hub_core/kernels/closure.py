@@ -15,7 +15,7 @@ def close_core_step(begin, end, targets, value):
                Levels are expanded in ascending order, so an expanded vertex is final. Expanding stops when no vertex
                is left that could still fall: those above the next level, and those without a value.
     Races      none, serial.
-    Work       O(core edges + k per level), usually far less: hubs come first and leave nobody open.
+    Work       O(core edges + k per level), usually far less: hubs come first and leave no vertex open.
     """
     k = value.size
     levels = 0

@@ -86,7 +86,7 @@ def close_rows_step(distance, diameter, values, closed):
 
 @njit(cache=True)
 def close_row_within_two_step(near, value, closed):
-    """The closed form of a core in which everybody is within two hops: with m the smallest value,
+    """The closed form of a core in which all vertices are within two hops: with m the smallest value,
 
     closed[v] = min(value[v], m + 1 next to a minimum, else m + 2).
 

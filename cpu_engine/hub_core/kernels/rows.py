@@ -23,7 +23,7 @@ def skip_core_step(offsets, neighbours, k):
 
 @njit(cache=True)
 def skip_core_of_part_step(offsets, neighbours, core_vertices, internal_of, k):
-    """skip_core_step over local ids: ``internal_of`` tells the internal ids, ``core_vertices`` who is in the core.
+    """skip_core_step over local ids: ``internal_of`` has the internal ids, ``core_vertices`` the vertices in the core.
 
     Invariant  rows are sorted by internal id, so a core vertex's core neighbours are a prefix of its row.
     Races      none, serial.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cpu_engine.comm.kernels.listed import LISTED
+from cpu_engine.comm.kernels.sparse_updates import LISTED
 
 NOT_YET = np.uint32(0xFFFFFFFF)
 STACKED, ALIVE, EDGES, LOST = 0, 1, 2, 3

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cpu_engine.comm.kernels.listed import LISTED
+from cpu_engine.comm.kernels.sparse_updates import LISTED
 from cpu_engine.intrinsics.prefetch import prefetch
 
 NEAR, MIDDLE, FAR = 1, 2, 8

@@ -170,7 +170,7 @@ def test_waiting_for_a_message_that_nobody_sends() -> None:
         while True:
             yield Progress(wait=True)
 
-    with pytest.raises(CommError, match=r"nobody can go on.*waits for a message, 0 under way"):
+    with pytest.raises(CommError, match=r"no driver can go on.*waits for a message, 0 under way"):
         run_loopback([forever(), forever()], idle_limit=100)
 
 

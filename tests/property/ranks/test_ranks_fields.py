@@ -1,4 +1,4 @@
-"""What travels for the algorithm library: news, sums, assigned values, lists that overflow; parts that carry more."""
+"""What travels for the algorithms: updates, sums, assigned values, lists that overflow; parts that carry more."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from cpu_engine.comm import encoding
 from cpu_engine.comm.encoding import AgreedList, Encoding
 from cpu_engine.comm.errors import CommError
-from cpu_engine.comm.kernels.listed import LISTED
-from cpu_engine.comm.listed import ENTRIES_PER_PAIR, ChangeList, ListedPhase
-from cpu_engine.comm.news import pack_news, unpack_news
+from cpu_engine.comm.kernels.sparse_updates import LISTED
 from cpu_engine.comm.reductions import AssignPhase, DensePhase, SumPhase
+from cpu_engine.comm.sparse_updates import ENTRIES_PER_PAIR, ChangeList, SparsePhase
+from cpu_engine.comm.substrate import Route
+from cpu_engine.comm.updates import pack_updates, unpack_updates
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.partition import POLICIES, PartStore, make_layout, partition_graph
@@ -25,7 +26,7 @@ def whole(begin: int, total: int) -> AgreedList:
     return AgreedList.of(np.arange(begin, begin + total))
 
 
-# ------------------------------------------------------------------------------ news
+# ------------------------------------------------------------------------------ updates
 
 
 @pytest.mark.jitless
@@ -34,8 +35,8 @@ def whole(begin: int, total: int) -> AgreedList:
 def test_news_come_back_as_they_were(total, bits, chance):
     positions = np.array(sorted(chance.sample(range(total), chance.randint(1, total))), np.int64)
     values = np.array([chance.getrandbits(bits) if bits else 7 for _ in positions], np.uint64)
-    packed = pack_news(positions, values, total)
-    again = unpack_news(packed.payload, total)
+    packed = pack_updates(positions, values, total)
+    again = unpack_updates(packed.payload, total)
     assert again[0].tolist() == positions.tolist()
     assert again[1].tolist() == values.tolist()
     assert packed.encoding == Encoding.WHOLE if positions.size == total else packed.encoding != Encoding.NOTHING
@@ -43,7 +44,7 @@ def test_news_come_back_as_they_were(total, bits, chance):
 
 @pytest.mark.jitless
 def test_damaged_news_are_refused():
-    payload = pack_news(np.array([1, 5, 6]), np.array([3, 9, 300], np.uint64), 200).payload
+    payload = pack_updates(np.array([1, 5, 6]), np.array([3, 9, 300], np.uint64), 200).payload
     for damage, reason in (
         (payload[:10], "shorter than its header"),
         (payload[:-1], "not as long"),
@@ -51,10 +52,10 @@ def test_damaged_news_are_refused():
         (np.where(np.arange(payload.size) == 24, 250, payload).astype(np.uint8), "names a place"),
     ):
         with pytest.raises(CommError, match=reason):
-            unpack_news(damage, 200)
+            unpack_updates(damage, 200)
     with pytest.raises(CommError, match="is about a list of 200"):
-        unpack_news(payload, 100)
-    assert unpack_news(np.empty(0, np.uint8), 5)[0].size == 0
+        unpack_updates(payload, 100)
+    assert unpack_updates(np.empty(0, np.uint8), 5)[0].size == 0
 
 
 # ------------------------------------------------------------------------------ phases
@@ -62,8 +63,8 @@ def test_damaged_news_are_refused():
 
 @pytest.mark.jitless
 def test_sums_are_told_once():
-    sender = SumPhase("reduce", 1, {1: whole(4, 3)}, {})
-    receiver = SumPhase("reduce", 1, {}, {0: whole(0, 3)})
+    sender = SumPhase(Route("reduce", 1, {1: whole(4, 3)}, {}))
+    receiver = SumPhase(Route("reduce", 1, {}, {0: whole(0, 3)}))
     there, here = np.array([9, 9, 9, 9, 0, 2, 5], np.uint32), np.array([1, 1, 1], np.uint32)
     (payload,) = sender.messages(there).values()
     assert there.tolist() == [9, 9, 9, 9, 0, 0, 0]
@@ -74,8 +75,8 @@ def test_sums_are_told_once():
 
 @pytest.mark.jitless
 def test_assigned_values_may_grow_and_are_told_when_they_change():
-    sender = AssignPhase("broadcast", 2, {1: AgreedList.of(np.array([0, 2]))}, {})
-    receiver = AssignPhase("broadcast", 2, {}, {0: whole(3, 2)})
+    sender = AssignPhase(Route("broadcast", 2, {1: AgreedList.of(np.array([0, 2]))}, {}))
+    receiver = AssignPhase(Route("broadcast", 2, {}, {0: whole(3, 2)}))
     there, here = np.array([5, 6, 7], np.uint32), np.array([0, 0, 0, 5, 7], np.uint32)
     sender.knows(there)
     assert sender.messages(there) == {}
@@ -88,14 +89,14 @@ def test_assigned_values_may_grow_and_are_told_when_they_change():
 @pytest.mark.jitless
 def test_dense_values_are_added_or_assigned():
     values = np.array([0.5, 0.25, 1.0])
-    (payload,) = DensePhase("reduce", 1, {1: whole(1, 2)}, {}).messages(values).values()
+    (payload,) = DensePhase(Route("reduce", 1, {1: whole(1, 2)}, {})).messages(values).values()
     into = np.array([1.0, 1.0])
-    DensePhase("reduce", 1, {}, {0: whole(0, 2)}).apply(0, payload, into)
+    DensePhase(Route("reduce", 1, {}, {0: whole(0, 2)})).apply(0, payload, into)
     assert into.tolist() == [1.25, 2.0]
-    DensePhase("broadcast", 2, {}, {0: whole(0, 2)}).apply(0, payload, into)
+    DensePhase(Route("broadcast", 2, {}, {0: whole(0, 2)})).apply(0, payload, into)
     assert into.tolist() == [0.25, 1.0]
     with pytest.raises(CommError, match="list of 3 values"):
-        DensePhase("broadcast", 2, {}, {0: whole(0, 3)}).apply(0, payload, into)
+        DensePhase(Route("broadcast", 2, {}, {0: whole(0, 3)})).apply(0, payload, into)
 
 
 @pytest.mark.jitless
@@ -105,8 +106,8 @@ def test_dense_values_are_added_or_assigned():
 def test_listed_values_arrive_whether_listed_or_dense(dtype, total, limit, chance):
     """After any number of rounds the receiver has every value that is below the limit and was listed."""
     most = np.inf if dtype is np.float64 else np.iinfo(dtype).max
-    sender = ListedPhase("broadcast", 2, {1: whole(0, total)}, {}, dtype=dtype)
-    receiver = ListedPhase("broadcast", 2, {}, {0: whole(5, total)}, dtype=dtype)
+    sender = SparsePhase(Route("broadcast", 2, {1: whole(0, total)}, {}), dtype=dtype)
+    receiver = SparsePhase(Route("broadcast", 2, {}, {0: whole(5, total)}), dtype=dtype)
     changes = ChangeList(total, total)
     sender.follow(changes)
     sender.start()

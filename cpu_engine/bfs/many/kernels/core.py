@@ -1,6 +1,6 @@
-"""The dense core in a search from up to 64 roots at once: who waits for it, who goes on, and values in and out.
+"""The dense core in a search from up to 64 roots at once: which roots wait for it, and values in and out.
 
-``known`` and ``closed`` are the partner's last word on the core [0, k), bit-sliced as everything in many.py: bit s of
+``known`` and ``closed`` are the core solver's last answer on the core [0, k), bit-sliced as in levels.py: bit s of
 ``closed[p, v]`` is bit p of the value of v from root s, where bit s of ``known[v]`` is set. Comparing a value with a
 root's depth is then a few operations for all 64 roots.
 """
@@ -16,12 +16,13 @@ BLOCK = 256  # core vertices whose words stay in the nearest cache while all roo
 
 
 @njit(cache=True)
-def who_can_gain(seen, known, closed, depths, within):
+def roots_that_can_gain(seen, core, depths):
     """The roots for which a core edge from the level ``depths`` could still lead to something nearer.
 
-    That takes a core vertex with an in-neighbour in the core (``within``: all bits, else none) that has neither been
-    reached nor is known to be on the next level.
+    That takes a core vertex with an in-neighbour in the core that has neither been reached nor is known to be on the
+    next level.
     """
+    known, closed, within = core.known, core.closed, core.within
     after = depths.copy()
     count_up(after, ~NONE)
     gain = NONE
@@ -34,13 +35,14 @@ def who_can_gain(seen, known, closed, depths, within):
 
 
 @njit(cache=True)
-def admit_core_step(seen, planes, known, closed, depths, going, due):
-    """Before level ``depths`` is made: the core vertices that the partner puts there, so that nobody looks for them.
+def admit_core_step(seen, planes, core, depths, going):
+    """Before level ``depths`` is made: mark the core vertices that are on it by the core solver's answer as seen.
 
-    Invariant  after: seen and planes include due[v], the roots in ``going`` for which v is on this level by the
-               partner's word and has not been reached before.
+    Invariant  after: seen and planes include due[v], the roots in ``going`` for which v is on this level by the answer
+               and has not been reached before.
     Races      none, serial.   Work  O(k * planes).
     """
+    known, closed, due = core.known, core.closed, core.due
     for v in range(known.size):
         new = known[v] & going & ~seen[v]
         for p in range(closed.shape[0]):
@@ -53,17 +55,18 @@ def admit_core_step(seen, planes, known, closed, depths, going, due):
 
 
 @njit(cache=True)
-def meet_core_step(seen, front, known, closed, within, due, depths, going, withheld, frontier, count):
-    """After level ``depths`` was made: who was ``due`` joins it; which roots must wait for what core edges reach.
+def join_core_step(seen, front, core, depths, going, withheld, frontier, count):
+    """After level ``depths`` was made: add the ``due`` vertices to it, and find the roots that must wait for the core.
 
-    Invariant  before: ``front`` is level ``depths`` of the roots in ``going``, but for who is due. After: it is
-               complete, and nobody is due. A root must wait if a core vertex of this level is not in the partner's word
-               with this very value, so that the word does not know yet what is next to it - unless nothing could be
-               next to it that is not known to be as near.
+    Invariant  before: ``front`` is level ``depths`` of the roots in ``going``, but for the vertices that are due.
+               After: it is complete, and ``due`` is empty. A root must wait if a core vertex of this level does not
+               have this very value in the core solver's answer, so that the answer does not cover its core edges -
+               unless no core vertex could gain from these.
     Races      none, serial.   Work  O(k * planes).
 
     Returns (roots that must wait, roots that got a vertex, vertices listed): those that had no bit are added.
     """
+    known, closed, due = core.known, core.closed, core.due
     wait, joined = NONE, NONE
     for v in range(known.size):
         if due[v] != NONE:
@@ -79,7 +82,7 @@ def meet_core_step(seen, front, known, closed, within, due, depths, going, withh
                 agreed &= ~(closed[p, v] ^ depths[p])
             wait |= front[v] & going & ~agreed
     if wait != NONE:
-        wait &= who_can_gain(seen, known, closed, depths, within)
+        wait &= roots_that_can_gain(seen, core, depths)
     return wait, joined, count
 
 
@@ -126,21 +129,12 @@ def move_words_step(source, target, mask, left, arrived):
         left[t], arrived[t] = stay, there
 
 
-@njit(cache=True)
-def count_list_edges_step(begins, ends, frontier, count):
-    """The edges of the listed vertices.   Invariant  nothing is written.   Races  none, serial.   Work  O(count)."""
-    edges = 0
-    for i in range(count):
-        edges += ends[frontier[i]] - begins[frontier[i]]
-    return edges
-
-
 @njit(cache=True, parallel=True)
 def read_core_step(seen, planes, known, closed, roots, words, values):
     """values[i, v] = the best known value of core vertex v from root ``roots[i]``; -1 where there is none.
 
-    Invariant  a level counts before the partner's word, which is larger or the same. ``words`` is room for one array of
-               k words per plane of ``closed``, and one more.
+    Invariant  a level counts before the core solver's answer, which is larger or the same. ``words`` is room for one
+               array of k words per plane of ``closed``, and one more.
     Races      row i is written by its thread; words are made before.
     Work       O(k * rows * planes), many vertices at a time.
     """
@@ -167,14 +161,14 @@ def read_core_step(seen, planes, known, closed, roots, words, values):
 
 @njit(cache=True, parallel=True)
 def merge_closed_step(sent, answer, roots, depth_of, seen, known, closed, findings):
-    """Make the partner's answer its last word on these roots, as far as it can be true.
+    """Take the core solver's answer on these roots into ``known`` and ``closed``, as far as it can be true.
 
     Invariant  a value is refused if it is larger than what was sent, or missing, or shorter than any path: less than a
                level that is known, or at most the root's depth where it has not been. What was sent stands then.
     Races      a block's thread writes the block's words, and its own row of ``findings``.
     Work       O(k * rows * planes), many vertices at a time.
 
-    ``findings[b]`` = (values that are news, values refused) of block b.
+    ``findings[b]`` = (values that are new, values refused) of block b.
     """
     k, planes = known.size, closed.shape[0]
     all_roots = NONE
@@ -184,7 +178,7 @@ def merge_closed_step(sent, answer, roots, depth_of, seen, known, closed, findin
         first, last = b * BLOCK, min((b + 1) * BLOCK, k)
         value = np.empty(last - first, np.int32)
         some, here = known[first:last], seen[first:last]
-        news, refused = 0, 0
+        changed, refused = 0, 0
         for v in range(last - first):
             some[v] &= ~all_roots
             for p in range(planes):
@@ -198,11 +192,11 @@ def merge_closed_step(sent, answer, roots, depth_of, seen, known, closed, findin
                 early = (theirs[v] >= 0) & (theirs[v] < mine[v] if visited else theirs[v] <= depth)
                 bad = worse | early | (theirs[v] < -1)
                 value[v] = mine[v] if bad else theirs[v]
-                news += value[v] != mine[v]
+                changed += value[v] != mine[v]
                 refused += bad
                 some[v] |= np.uint64(value[v] >= 0) << s
             for p in range(planes):
                 plane = closed[p, first:last]
                 for v in range(value.size):
                     plane[v] |= np.uint64((max(value[v], 0) >> p) & 1) << s
-        findings[b, 0], findings[b, 1] = news, refused
+        findings[b, 0], findings[b, 1] = changed, refused

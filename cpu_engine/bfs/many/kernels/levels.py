@@ -3,7 +3,7 @@
 Encoding invariant, between levels: bit s of ``seen[v]`` is set iff root s reaches v within ``depth`` edges; bit s of
 ``front[v]`` iff it needs exactly ``depth``. The level numbers are bit-sliced: bit s of ``planes[p, v]`` is bit p of the
 level of v from root s. So are the depths: bit s of ``depths[p]`` is bit p of the level that root s is about to make,
-which lets some roots wait while others go on (bfs_many_core.py); mostly all are at the same ``depth``.
+which lets some roots wait while others go on (cpu_engine/bfs/many/core.py); mostly all are at the same ``depth``.
 
 Lists are given by where each begins and ends, so that a part of them can be left out.
 
@@ -17,7 +17,9 @@ import numpy as np
 from numba import njit, prange
 from numpy import int64, uint64
 
-BLOCK = 512  # vertices per turn: low ids are hubs, so blocks are dealt round robin to even out the threads
+from cpu_engine.bfs.many.kernels.groups import Words
+
+BLOCK = 512  # vertices per turn: low ids are hubs, so blocks go round robin to even out the threads
 NONE = np.uint64(0)
 ONE = np.uint64(1)
 
@@ -44,13 +46,13 @@ def first_at_least(targets, begin, end, bound):
 
 
 @njit(cache=True)
-def push_listed_share_step(
-    t, begins, ends, targets, seen, front, fresh, planes, frontier, count, found, bounds, depths, tally
-):
+def push_listed_share_step(t, rows, words, frontier, count, found, bounds, depths, tally):
     """Thread t's part of push_listed_step: the targets from bounds[t] to bounds[t + 1].
 
     Invariant, races, work: see push_listed_step.
     """
+    begins, ends, targets = rows.begin, rows.end, rows.targets
+    seen, front, fresh, planes = words.seen, words.front, words.fresh, words.planes
     low, high = bounds[t], bounds[t + 1]
     total, looked, edges = low, 0, 0
     for i in range(count):
@@ -86,7 +88,7 @@ def push_listed_share_step(
 
 
 @njit(cache=True, parallel=True)
-def push_listed_step(begins, ends, targets, seen, front, fresh, planes, frontier, count, found, bounds, depths, tally):
+def push_listed_step(rows, words, frontier, count, found, bounds, depths, tally):
     """Make level ``depths`` from a listed frontier: push its bits, and list the vertices that got new ones.
 
     Invariant  before: ``fresh`` is all zero, ``frontier[:count]`` lists the vertices with a bit in ``front``, which is
@@ -99,49 +101,54 @@ def push_listed_step(begins, ends, targets, seen, front, fresh, planes, frontier
     ``tally[t]`` gains (edges looked at) and gets (vertices found, their edges).
     """
     for t in prange(bounds.size - 1):
-        push_listed_share_step(
-            int64(t), begins, ends, targets, seen, front, fresh, planes, frontier, count, found, bounds, depths, tally
-        )
+        push_listed_share_step(int64(t), rows, words, frontier, count, found, bounds, depths, tally)
 
 
 @njit(cache=True)
-def push_thin_levels_step(
-    begins, ends, targets, seen, front, fresh, planes, frontier, count, found, whole, depths, going, depth, last,
-    budget, tally,
-):  # fmt: skip
-    """Whole levels as push_listed_step makes them, while each has at most ``budget`` edges and depth is below ``last``.
+def push_thin_levels_step(rows, words, frontier, count, found, depths, going, most, budget, tally):
+    """Make up to ``most`` levels as push_listed_step does, while each has at most ``budget`` edges.
 
     Invariant  as push_listed_step's for each level; ``fresh`` is all zero again at the end, and ``depths`` is the last
                level that was made.
-    Races      none, serial (``whole`` = [0, n]): thousands of tiny levels must not pay for waking threads.
+    Races      none, serial: thousands of tiny levels must not pay for waking threads.
     Work       O(edges of the frontiers).
 
-    Returns (vertices in the frontier, their edges, depth). The arrays change roles with each level: after an odd number
-    of levels ``fresh`` is the front and ``found`` the frontier.
+    Returns (vertices in the frontier, their edges, levels made). The arrays change roles with each level: after an odd
+    number of levels ``fresh`` is the front and ``found`` the frontier.
     """
-    edges = 0
-    for i in range(count):
-        edges += ends[frontier[i]] - begins[frontier[i]]
-    while count > 0 and edges <= budget and depth < last:
-        depth += 1
+    whole = np.empty(2, np.int64)
+    whole[0], whole[1] = 0, words.seen.size
+    edges, levels = count_list_edges_step(rows, frontier, count), 0
+    while count > 0 and edges <= budget and levels < most:
+        levels += 1
         count_up(depths, going)
-        push_listed_share_step(
-            int64(0), begins, ends, targets, seen, front, fresh, planes, frontier, count, found, whole, depths, tally
-        )
+        push_listed_share_step(int64(0), rows, words, frontier, count, found, whole, depths, tally)
+        front = words.front
         for i in range(count):
             front[frontier[i]] = NONE
         count, edges = tally[0, 1], tally[0, 2]
         frontier, found = found, frontier
-        front, fresh = fresh, front
-    return count, edges, depth
+        words = Words(words.seen, words.fresh, front, words.planes)
+    return count, edges, levels
 
 
 @njit(cache=True)
-def push_share_step(t, begins, ends, targets, front, mask, frontier, count, fresh, bounds):
+def count_list_edges_step(rows, frontier, count):
+    """The edges of the listed vertices.   Invariant  nothing is written.   Races  none, serial.   Work  O(count)."""
+    begins, ends = rows.begin, rows.end
+    edges = 0
+    for i in range(count):
+        edges += ends[frontier[i]] - begins[frontier[i]]
+    return edges
+
+
+@njit(cache=True)
+def push_share_step(t, rows, front, mask, frontier, count, fresh, bounds):
     """Thread t's part of push_step, the targets from bounds[t] to bounds[t + 1]; returns the edges looked at.
 
     Invariant, races, work: see push_step.
     """
+    begins, ends, targets = rows.begin, rows.end, rows.targets
     low, high = bounds[t], bounds[t + 1]
     looked = 0
     for i in range(count):
@@ -163,7 +170,7 @@ def push_share_step(t, begins, ends, targets, front, mask, frontier, count, fres
 
 
 @njit(cache=True, parallel=True)
-def push_step(begins, ends, targets, front, mask, frontier, count, fresh, bounds, tally):
+def push_step(rows, front, mask, frontier, count, fresh, bounds, tally):
     """Give the bits in ``mask`` of each frontier vertex to its out-neighbours, in ``fresh``, seen before or not.
 
     Invariant  seen, front and planes are only read; fresh[v] gains what the in-neighbours of v in the frontier have.
@@ -174,7 +181,7 @@ def push_step(begins, ends, targets, front, mask, frontier, count, fresh, bounds
     ``tally[t, 0]`` gains the edges looked at.
     """
     for t in prange(bounds.size - 1):
-        tally[t, 0] += push_share_step(int64(t), begins, ends, targets, front, mask, frontier, count, fresh, bounds)
+        tally[t, 0] += push_share_step(int64(t), rows, front, mask, frontier, count, fresh, bounds)
 
 
 @njit(cache=True)
@@ -229,11 +236,13 @@ def merge_block_step(plane, fresh, mask):
 
 
 @njit(cache=True)
-def settle_share_step(t, best, begins, ends, sources, seen, front, fresh, planes, depths, mask, pushed, found, tally):
+def settle_share_step(t, rows, words, depths, mask, pushed, found, tally):
     """Thread t's part of settle_step, every threads-th block of vertices; returns the roots that found anything.
 
     Invariant, races, work: see settle_step.
     """
+    best, begins, ends, sources = rows.best, rows.begin, rows.end, rows.sources
+    seen, front, fresh, planes = words.seen, words.front, words.fresh, words.planes
     threads, room = found.shape
     looked, total, union = 0, 0, NONE
     for first in range(t * BLOCK, seen.size, threads * BLOCK):
@@ -262,22 +271,20 @@ def settle_share_step(t, best, begins, ends, sources, seen, front, fresh, planes
 
 
 @njit(cache=True, parallel=True)
-def settle_step(best, begins, ends, sources, seen, front, fresh, planes, depths, mask, pushed, found, unions, tally):
+def settle_step(rows, words, depths, mask, pushed, found, unions, tally):
     """Make level ``depths``: what was pushed (if ``pushed``), and for the roots in ``mask`` what each vertex can pull.
 
     Invariant  before: ``front`` is the level before, ``fresh`` holds what the roots outside ``mask`` pushed (garbage if
                not ``pushed``). After: ``fresh`` is level ``depths``, seen and planes include it.
     Races      a block's thread writes seen, fresh and planes of the block only; ``front`` is only read.
     Work       O(n) plus the in-edges of vertices that miss bits, with early exit when the last one is found; lists
-               begin with the hubs, which have most bits, and ``best`` is the first of each list (v itself: no list).
+               begin with the hubs, which have most bits.
 
     ``tally[t]`` gains (edges looked at) and gets (vertices found); ``unions[t]`` is the roots that found anything;
     ``found[t]`` lists the vertices, complete if there is room for all.
     """
     for t in prange(unions.size):
-        unions[t] = settle_share_step(
-            int64(t), best, begins, ends, sources, seen, front, fresh, planes, depths, mask, pushed, found, tally
-        )
+        unions[t] = settle_share_step(int64(t), rows, words, depths, mask, pushed, found, tally)
 
 
 @njit(cache=True, parallel=True)

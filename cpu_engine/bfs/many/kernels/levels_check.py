@@ -13,7 +13,7 @@ from numpy import uint64
 
 UNSUPPORTED, OVERLONG, FALSE_ROOT = range(3)  # rows of the findings
 _WIDTH = 64
-_BLOCK = 64  # vertices per turn: low ids are hubs, so blocks are dealt round robin
+_BLOCK = 64  # vertices per turn: low ids are hubs, so blocks go round robin
 
 
 @njit(cache=True)

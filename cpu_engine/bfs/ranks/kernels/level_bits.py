@@ -1,6 +1,6 @@
 """Which of an agreed list of vertices were found in this level: as bits where many were, as places where few were.
 
-A message is bytes: the first tells its form, and nothing at all means nobody. Lists are agreed: both sides hold the
+A message is bytes: the first is its form, and an empty message means no vertex. Lists are agreed: both sides hold the
 same vertices in the same order, so that a place in the list names a vertex. A list is given by index (masters) or, with
 an empty index array, as the local range that begins at ``first`` (mirrors).
 """
@@ -78,7 +78,7 @@ def take_range_bits_step(message, first, count, reach, giver, level, parent, vis
     """Give ``reach`` to each vertex of the local range that has no level and whose bit is set; return how many.
 
     Invariant  who has a level keeps it, and its parent; ``visited`` may lag behind ``level`` for what a pull has just
-               found, so level decides. ``parent`` tells who found it: -2 - giver.
+               found, so level decides. ``parent`` records the part that found it: -2 - giver.
     Races      none, serial.   Work  one look per entry, no branch: a message of bits has many set.
     """
     words = message[HEADER:].view(np.uint64)
@@ -117,8 +117,8 @@ def take_index_bits_step(message, index, reach, giver, level, parent, visited):
 
 
 @njit(cache=True)
-def take_places_step(message, index, first, reach, giver, level, parent, visited, news, size):
-    """take_range_bits_step for a message of places; the news are listed, and the new size of the list is returned.
+def take_places_step(message, index, first, reach, giver, level, parent, visited, found, size):
+    """take_range_bits_step for a message of places; list the finds; return the new size of the list.
 
     Invariant, races: see there.   Work  one look per place.
     """
@@ -129,6 +129,6 @@ def take_places_step(message, index, first, reach, giver, level, parent, visited
             visited[v] = 1
             level[v] = reach
             parent[v] = -2 - giver
-            news[size] = v
+            found[size] = v
             size += 1
     return size

@@ -1,4 +1,4 @@
-"""Top-down level by length of list: short lists dealt by vertex, medium ones by chunk, huge ones cut among all threads.
+"""Top-down level by length of list: threads share short lists by vertex, medium ones by chunk, huge ones all together.
 
 What a warp and a thread block are to a GPU (Merrill and Garland 2012), a chunk and the whole team are here.
 Encoding invariant: ``level[v]`` is -1 iff v is unvisited.
@@ -42,44 +42,41 @@ def bucket_frontier_step(row_begin, row_end, frontier, medium_from, huge_from, o
 
 
 @njit(cache=True)
-def push_buckets_share_step(
-    t, threads, row_begin, row_end, targets, ordered, count, medium, huge,
-    level, parent, depth, mine, found, tail
-):  # fmt: skip
+def push_buckets_share_step(t, threads, rows, ordered, medium, huge, tree, depth, mine, finds):
     """Thread t's part of each bucket; return the edges looked at.
 
     Invariant, races, work: see push_buckets_step.
     """
+    row_begin, row_end, targets = rows.begin, rows.end, rows.targets
+    level, parent = tree.level, tree.parent
     looked, held = 0, 0
     for i in range(t, medium, threads):
         u = ordered[i]
         looked += row_end[u] - row_begin[u]
-        held = claim_targets(u, row_begin[u], row_end[u], targets, level, parent, depth, mine, held, found, tail)
+        held = claim_targets(u, row_begin[u], row_end[u], targets, level, parent, depth, mine, held, finds)
     for i in range(medium, huge):
         u = ordered[i]
         turn = (t - i) % threads  # chunk c of list i goes to thread (i + c) mod threads
         for first in range(row_begin[u] + turn * CHUNK, row_end[u], threads * CHUNK):
             last = min(first + CHUNK, row_end[u])
             looked += last - first
-            held = claim_targets(u, first, last, targets, level, parent, depth, mine, held, found, tail)
-    for i in range(huge, count):
+            held = claim_targets(u, first, last, targets, level, parent, depth, mine, held, finds)
+    for i in range(huge, ordered.size):
         u = ordered[i]
         length = row_end[u] - row_begin[u]
         first = row_begin[u] + length * t // threads
         last = row_begin[u] + length * (t + 1) // threads
         looked += last - first
-        held = claim_targets(u, first, last, targets, level, parent, depth, mine, held, found, tail)
-    publish_finds(mine, held, found, tail)
+        held = claim_targets(u, first, last, targets, level, parent, depth, mine, held, finds)
+    publish_finds(mine, held, finds)
     return looked
 
 
 @njit(cache=True, parallel=True)
-def push_buckets_step(
-    row_begin, row_end, targets, ordered, count, medium, huge, level, parent, depth, private, found, tail, looked
-):
+def push_buckets_step(rows, ordered, medium, huge, tree, depth, private, finds, looked):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier, bucket by bucket, in one launch.
 
-    Invariant  ``found[:tail[0]]`` lists each vertex once, before and after; what is new lies behind the old tail.
+    Invariant  ``finds`` lists each vertex once, before and after; what is new lies behind the old tail.
     Races      a vertex belongs to whoever claims its level; thread t alone uses private[t] and looked[t]. No barrier
                between the buckets: they differ in who looks at an edge, not in what is done with it.
     Work       the frontier's edges; threads differ by at most one huge list's share, a chunk and what chance leaves of
@@ -87,7 +84,4 @@ def push_buckets_step(
     """
     threads = private.shape[0]
     for t in prange(threads):
-        looked[t] = push_buckets_share_step(
-            t, threads, row_begin, row_end, targets, ordered, count, medium, huge,
-            level, parent, depth, private[t], found, tail,
-        )  # fmt: skip
+        looked[t] = push_buckets_share_step(t, threads, rows, ordered, medium, huge, tree, depth, private[t], finds)

@@ -2,8 +2,8 @@
 
 "Visited" serves as "in the frontier": a vertex without a level has no neighbour in any level before the frontier's, so
 a visited one is in the frontier. For that, ``visited`` must not change during the step: finds are marked in ``fresh``.
-``best_in`` (the in-neighbour of highest degree) is looked at first and sits in an array of its own; vertices from
-``hanging_start`` on have no other in-neighbour (Yasui 2014).
+The best in-neighbour, of highest degree, is looked at first and sits in an array of its own; hanging vertices have no
+other (Yasui 2014).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks are dealt round robin to even out the threads
+BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks go round robin to even out the threads
 
 
 @njit(cache=True)
@@ -26,7 +26,7 @@ def find_visited(row_begin, row_end, sources, visited, v):
 
 @njit(cache=True)
 def pull_best_block(first, best_in, here, visited, fresh, level, parent, depth, rest, left):
-    """Find the block's unvisited vertices whose best in-neighbour is visited; list those who stay unvisited.
+    """Find the block's unvisited vertices whose best in-neighbour is visited; list those that stay unvisited.
 
     All arrays but ``visited`` and ``rest`` are the block's own part, which begins at vertex ``first``: an index that
     counts from zero needs no test for "from the end". There is no branch: which way a look falls is a coin toss, and a
@@ -48,36 +48,36 @@ def pull_best_block(first, best_in, here, visited, fresh, level, parent, depth, 
 
 
 @njit(cache=True)
-def pull_best_share_step(t, threads, best_in, visited, fresh, level, parent, depth, rest):
+def pull_best_share_step(t, threads, best_in, visited, fresh, tree, depth, rest):
     """Thread t's blocks: every unvisited vertex whose best in-neighbour is visited is found; return what is left.
 
     Invariant, races: see pull_all_step.   Work  two looks per vertex.
     """
-    n = best_in.size
+    n, level, parent = best_in.size, tree.level, tree.parent
     left, found = np.uint64(0), 0
     for first in range(t * BLOCK, n, threads * BLOCK):
         part = slice(first, min(first + BLOCK, n))
-        left, news = pull_best_block(
+        left, more = pull_best_block(
             first, best_in[part], visited[part], visited, fresh[part], level[part], parent[part], depth, rest, left
         )
-        found += news
+        found += more
     return np.int64(left), found
 
 
 @njit(cache=True)
-def pull_all_share_step(
-    t, threads, best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, tally
-):
-    """Thread t's part of pull_all_step: best in-neighbours first, then the rows of those who are left.
+def pull_all_share_step(t, threads, rows, visited, fresh, tree, depth, rest, tally):
+    """Thread t's part of pull_all_step: best in-neighbours first, then the rows of those that are left.
 
     Invariant, races, work: see pull_all_step.
     """
-    candidates, found = pull_best_share_step(t, threads, best_in, visited, fresh, level, parent, depth, rest)
+    row_begin, row_end, sources = rows.begin, rows.end, rows.sources
+    level, parent = tree.level, tree.parent
+    candidates, found = pull_best_share_step(t, threads, rows.best, visited, fresh, tree, depth, rest)
     left, looked = 0, candidates + found
     for i in range(candidates):
         v = rest[i]
         u = np.int64(-1)
-        if v < hanging_start:
+        if v < rows.hanging_start:
             u, more = find_visited(row_begin, row_end, sources, visited, v)
             looked += more
         if u >= 0:
@@ -92,9 +92,7 @@ def pull_all_share_step(
 
 
 @njit(cache=True, parallel=True)
-def pull_all_step(
-    best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, tally
-):
+def pull_all_step(rows, visited, fresh, tree, depth, rest, tally):
     """Give ``depth + 1`` to each unvisited vertex with a visited in-neighbour, looking at every vertex.
 
     Invariant  before: exactly the vertices within ``depth`` hops are visited; after: the finds carry level and
@@ -102,25 +100,22 @@ def pull_all_step(
     Races      thread t writes only its own blocks' vertices; visited is only read.
     Work       one look per unvisited vertex in the good case, its whole in-list in the bad one.
 
-    ``tally[t]`` = (left over, found, edges looked at). Vertices beyond the end of ``best_in`` have no in-edges.
+    ``tally[t]`` = (left over, found, edges looked at). Vertices beyond the end of ``rows.best`` have no in-edges.
     """
     threads = rest.shape[0]
     for t in prange(threads):
-        pull_all_share_step(
-            np.int64(t), threads, best_in, hanging_start, row_begin, row_end, sources,
-            visited, fresh, level, parent, depth, rest[t], tally[t],
-        )  # fmt: skip
+        pull_all_share_step(np.int64(t), threads, rows, visited, fresh, tree, depth, rest[t], tally[t])
 
 
 @njit(cache=True)
-def pull_rest_share_step(
-    best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, found, tally
-):
+def pull_rest_share_step(rows, visited, fresh, tree, depth, rest, found, tally):
     """Like pull_all_share_step, over the unvisited vertices listed in ``rest``, which is shortened in place.
 
     Invariant, races, work: see pull_rest_step.
     """
-    left, news, looked = 0, 0, 0
+    row_begin, row_end, sources, best_in = rows.begin, rows.end, rows.sources, rows.best
+    level, parent = tree.level, tree.parent
+    left, size, looked = 0, 0, 0
     for i in range(tally[0]):
         v = rest[i]
         if visited[v] != 0:  # by a push since
@@ -130,25 +125,23 @@ def pull_rest_share_step(
         looked += 1
         if visited[best] != 0:
             u = np.int64(best)
-        elif v < hanging_start:
+        elif v < rows.hanging_start:
             u, more = find_visited(row_begin, row_end, sources, visited, v)
             looked += more
         if u >= 0:
             level[v] = depth + 1
             parent[v] = u
             fresh[v] = 1
-            found[news] = v
-            news += 1
+            found[size] = v
+            size += 1
         else:
             rest[left] = v
             left += 1
-    tally[0], tally[1], tally[2] = left, news, looked
+    tally[0], tally[1], tally[2] = left, size, looked
 
 
 @njit(cache=True, parallel=True)
-def pull_rest_step(
-    best_in, hanging_start, row_begin, row_end, sources, visited, fresh, level, parent, depth, rest, found, tally
-):
+def pull_rest_step(rows, visited, fresh, tree, depth, rest, found, tally):
     """Give ``depth + 1`` to each vertex listed in ``rest`` that has a visited in-neighbour; list it in ``found``.
 
     Invariant  ``rest`` holds every unvisited vertex, before and after.
@@ -156,10 +149,7 @@ def pull_rest_step(
     Work       the unvisited vertices only.
     """
     for t in prange(rest.shape[0]):
-        pull_rest_share_step(
-            best_in, hanging_start, row_begin, row_end, sources,
-            visited, fresh, level, parent, depth, rest[t], found[t], tally[t],
-        )  # fmt: skip
+        pull_rest_share_step(rows, visited, fresh, tree, depth, rest[t], found[t], tally[t])
 
 
 @njit(cache=True, parallel=True)
@@ -210,7 +200,7 @@ def first_sources_step(row_begin, row_end, sources, best_in):
 
 @njit(cache=True, parallel=True)
 def clear_run_step(level, parent, visited, fresh):
-    """Forget a run: nobody has a level.
+    """Forget a run: no vertex has a level.
 
     Invariant  visited[v] == 0 and level[v] == -1 for every v.   Races  none: element by element.   Work  O(n).
     """

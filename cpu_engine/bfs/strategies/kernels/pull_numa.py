@@ -57,14 +57,13 @@ def copy_visited_step(words, copies, threads):
 
 
 @njit(cache=True)
-def pull_local_share_step(
-    t, threads, best_in, hanging_start, row_begin, row_end, sources, visited, level, parent, depth
-):
+def pull_local_share_step(t, threads, rows, visited, tree, depth):
     """Thread t's blocks, asking ``visited``; return finds and edges looked at.
 
     Invariant, races, work: see pull_local_step.
     """
-    n = level.size
+    row_begin, row_end, sources, best_in = rows.begin, rows.end, rows.sources, rows.best
+    n, level, parent = tree.level.size, tree.level, tree.parent
     found, looked = 0, 0
     for block in range(t * BLOCK, n, threads * BLOCK):
         for v in range(block, min(block + BLOCK, n)):
@@ -74,7 +73,7 @@ def pull_local_share_step(
             looked += 1
             if not is_set(visited, u):
                 u = -1
-                if v < hanging_start:
+                if v < rows.hanging_start:
                     for e in range(row_begin[v] + 1, row_end[v]):
                         looked += 1
                         if is_set(visited, sources[e]):
@@ -88,7 +87,7 @@ def pull_local_share_step(
 
 
 @njit(cache=True, parallel=True)
-def pull_local_step(best_in, hanging_start, row_begin, row_end, sources, copies, level, parent, depth, found, looked):
+def pull_local_step(rows, copies, tree, depth, found, looked):
     """Give ``depth + 1`` to each unvisited vertex with a visited in-neighbour.
 
     Invariant  "visited" serves as "in the frontier": an unvisited vertex has no neighbour in an earlier level.
@@ -98,9 +97,8 @@ def pull_local_step(best_in, hanging_start, row_begin, row_end, sources, copies,
     threads = found.size
     for t in prange(threads):
         found[t], looked[t] = pull_local_share_step(
-            t, threads, best_in, hanging_start, row_begin, row_end, sources,
-            copies[node_of(t, threads, copies.shape[0])], level, parent, depth,
-        )  # fmt: skip
+            t, threads, rows, copies[node_of(t, threads, copies.shape[0])], tree, depth
+        )
 
 
 @njit(cache=True)

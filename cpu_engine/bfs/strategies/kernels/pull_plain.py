@@ -1,4 +1,4 @@
-"""Bottom-up level at its plainest: who is unvisited asks its in-neighbours, and stops at the first from the frontier.
+"""Bottom-up level at its plainest: an unvisited vertex looks at its in-neighbours up to the first from the frontier.
 
 Encoding invariant: ``level[v]`` is -1 iff v is unvisited, ``depth`` iff it is in the frontier.
 """
@@ -9,7 +9,7 @@ from numba import njit, prange
 
 
 @njit(cache=True, parallel=True)
-def pull_plain_step(row_begin, row_end, sources, level, parent, depth):
+def pull_plain_step(rows, level, parent, depth):
     """Give ``depth + 1`` to each unvisited vertex with an in-neighbour at ``depth``; return finds and edges looked at.
 
     Invariant  before: exactly the vertices within ``depth`` hops carry a level; after: those within ``depth + 1`` over
@@ -18,6 +18,7 @@ def pull_plain_step(row_begin, row_end, sources, level, parent, depth):
                never ``depth``.
     Work       O(n) and the in-lists of the unvisited, each up to its first frontier member.
     """
+    row_begin, row_end, sources = rows.begin, rows.end, rows.sources
     found, looked = 0, 0
     for v in prange(level.size):
         if level[v] == -1:

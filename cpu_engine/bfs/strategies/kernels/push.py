@@ -26,11 +26,12 @@ def measure_frontier_step(row_begin, row_end, frontier, count, starts):
 
 
 @njit(cache=True)
-def push_share_step(t, threads, row_begin, targets, frontier, count, starts, visited, level, parent, depth, mine):
+def push_share_step(t, threads, rows, frontier, count, starts, visited, tree, depth, mine):
     """Expand thread t's equal share of the frontier's edges; return how many vertices it listed in ``mine``.
 
     Invariant, races, work: see push_step. With one thread, nothing is listed twice.
     """
+    row_begin, targets, level, parent = rows.begin, rows.targets, tree.level, tree.parent
     total = starts[count]
     edge, last = total * t // threads, total * (t + 1) // threads
     i = first_above(starts[: count + 1], edge) - 1
@@ -54,7 +55,7 @@ def push_share_step(t, threads, row_begin, targets, frontier, count, starts, vis
 
 
 @njit(cache=True, parallel=True)
-def push_step(row_begin, targets, frontier, count, starts, visited, level, parent, depth, found, sizes):
+def push_step(rows, frontier, count, starts, visited, tree, depth, found, sizes):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier.
 
     Invariant  before: exactly the vertices within ``depth`` hops are visited; after: those within ``depth + 1`` over
@@ -65,9 +66,7 @@ def push_step(row_begin, targets, frontier, count, starts, visited, level, paren
     """
     threads = found.shape[0]
     for t in prange(threads):
-        sizes[t] = push_share_step(
-            np.int64(t), threads, row_begin, targets, frontier, count, starts, visited, level, parent, depth, found[t]
-        )
+        sizes[t] = push_share_step(np.int64(t), threads, rows, frontier, count, starts, visited, tree, depth, found[t])
 
 
 @njit(cache=True)

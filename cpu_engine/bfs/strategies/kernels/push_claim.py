@@ -12,14 +12,15 @@ from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim
 
 
 @njit(cache=True, parallel=True)
-def push_claim_step(row_begin, row_end, targets, frontier, level, parent, depth, found, tail):
+def push_claim_step(rows, frontier, level, parent, depth, found, tail):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier; return the edges looked at.
 
     Invariant  ``found[:tail[0]]`` lists each vertex once, before and after; what is new lies behind the old tail.
     Races      a vertex belongs to whoever claims its level, and only the claimer writes its parent and its entry in
                ``found``; every find of every thread goes through ``tail``, which is what limits this kernel.
-    Work       the frontier's edges, dealt by vertex: a hub's list is walked by one thread.
+    Work       the frontier's edges, shared out by vertex: a hub's list is walked by one thread.
     """
+    row_begin, row_end, targets = rows.begin, rows.end, rows.targets
     looked = 0
     for i in prange(frontier.size):
         u = frontier[i]

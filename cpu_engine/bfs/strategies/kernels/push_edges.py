@@ -13,13 +13,13 @@ from cpu_engine.graph.kernels.shuffle import lower_bound
 
 
 @njit(cache=True)
-def push_edges_share_step(
-    t, starts, row_begin, row_end, shuffled, frontier, counts, visited, level, parent, depth, found, size
-):
+def push_edges_share_step(t, starts, rows, frontier, counts, visited, tree, depth, found, size):
     """Expand the edges into owner t's vertices; return how many finds ``found`` now holds for t, and edges looked at.
 
     Invariant, races, work: see push_edges_step.
     """
+    row_begin, row_end, shuffled = rows.begin, rows.end, rows.targets
+    level, parent = tree.level, tree.parent
     owners = starts.size - 1
     mine_begin, mine_end = starts[t], starts[t + 1]
     looked = 0
@@ -42,9 +42,7 @@ def push_edges_share_step(
 
 
 @njit(cache=True, parallel=True)
-def push_edges_step(
-    starts, row_begin, row_end, shuffled, frontier, counts, visited, level, parent, depth, found, sizes, looked
-):
+def push_edges_step(starts, rows, frontier, counts, visited, tree, depth, found, sizes, looked):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier.
 
     Invariant  owner t's part of a frontier is frontier[starts[t] : starts[t] + counts[t]], each vertex once.
@@ -55,7 +53,7 @@ def push_edges_step(
     """
     for t in prange(starts.size - 1):
         sizes[t], looked[t] = push_edges_share_step(
-            t, starts, row_begin, row_end, shuffled, frontier, counts, visited, level, parent, depth, found, sizes[t]
+            t, starts, rows, frontier, counts, visited, tree, depth, found, sizes[t]
         )
 
 

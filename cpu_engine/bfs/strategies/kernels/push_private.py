@@ -12,54 +12,54 @@ from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim
 
 
 @njit(cache=True)
-def publish_finds(mine, held, found, tail):
-    """Move the ``held`` vertices in ``mine`` to a stretch of ``found`` that no one else gets; return 0, now held."""
-    at = atomic_add(tail, 0, held)
+def publish_finds(mine, held, finds):
+    """Move the ``held`` vertices in ``mine`` to a stretch of ``finds`` that no one else gets; return 0, now held."""
+    at, found = atomic_add(finds.tail, 0, held), finds.vertices
     for i in range(held):
         found[at + i] = mine[i]
     return 0
 
 
 @njit(cache=True)
-def claim_targets(u, first, last, targets, level, parent, depth, mine, held, found, tail):
+def claim_targets(u, first, last, targets, level, parent, depth, mine, held, finds):
     """Claim the unvisited vertices in targets[first:last] as children of u; return how many ``mine`` now holds."""
     for e in range(first, last):
         v = targets[e]
         if level[v] == -1 and atomic_claim(level, v, -1, depth + 1):
             parent[v] = u
             if held == mine.size:
-                held = publish_finds(mine, held, found, tail)
+                held = publish_finds(mine, held, finds)
             mine[held] = v
             held += 1
     return held
 
 
 @njit(cache=True)
-def push_private_share_step(t, threads, row_begin, row_end, targets, frontier, level, parent, depth, mine, found, tail):
+def push_private_share_step(t, threads, rows, frontier, tree, depth, mine, finds):
     """Expand frontier[t::threads]; return the edges looked at.
 
     Invariant, races, work: see push_private_step.
     """
+    row_begin, row_end, targets = rows.begin, rows.end, rows.targets
+    level, parent = tree.level, tree.parent
     looked, held = 0, 0
     for i in range(t, frontier.size, threads):
         u = frontier[i]
         looked += row_end[u] - row_begin[u]
-        held = claim_targets(u, row_begin[u], row_end[u], targets, level, parent, depth, mine, held, found, tail)
-    publish_finds(mine, held, found, tail)
+        held = claim_targets(u, row_begin[u], row_end[u], targets, level, parent, depth, mine, held, finds)
+    publish_finds(mine, held, finds)
     return looked
 
 
 @njit(cache=True, parallel=True)
-def push_private_step(row_begin, row_end, targets, frontier, level, parent, depth, private, found, tail, looked):
+def push_private_step(rows, frontier, tree, depth, private, finds, looked):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier.
 
-    Invariant  ``found[:tail[0]]`` lists each vertex once, before and after; what is new lies behind the old tail.
+    Invariant  ``finds`` lists each vertex once, before and after; what is new lies behind the old tail.
     Races      a vertex belongs to whoever claims its level; thread t alone uses private[t] and looked[t], and a stretch
-               of ``found`` belongs to whoever moved ``tail`` over it.
-    Work       the frontier's edges, dealt by vertex; one counter update per private.shape[1] finds.
+               of ``finds`` belongs to whoever moved the tail over it.
+    Work       the frontier's edges, shared out by vertex; one counter update per private.shape[1] finds.
     """
     threads = private.shape[0]
     for t in prange(threads):
-        looked[t] = push_private_share_step(
-            t, threads, row_begin, row_end, targets, frontier, level, parent, depth, private[t], found, tail
-        )
+        looked[t] = push_private_share_step(t, threads, rows, frontier, tree, depth, private[t], finds)

@@ -21,7 +21,7 @@ _WIDTHS: dict[int, type[np.unsignedinteger]] = {1: np.uint8, 2: np.uint16, 4: np
 _NOTHING = Packed(NO_BYTES, 0, Encoding.NOTHING)
 
 
-def pack_news(positions: np.ndarray, values: np.ndarray, total: int) -> Packed:
+def pack_updates(positions: np.ndarray, values: np.ndarray, total: int) -> Packed:
     """A message that says: these positions, which ascend, have these values (uint64). Nothing for no position."""
     count = int(positions.size)
     if count == 0:
@@ -39,17 +39,17 @@ def pack_news(positions: np.ndarray, values: np.ndarray, total: int) -> Packed:
     return Packed(np.concatenate(pieces), count, encoding)
 
 
-def unpack_news(payload: np.ndarray, total: int) -> tuple[np.ndarray, np.ndarray]:
+def unpack_updates(payload: np.ndarray, total: int) -> tuple[np.ndarray, np.ndarray]:
     """Positions and values (uint64) of a message; CommError if it does not fit the list."""
     if payload.size == 0:
         return np.empty(0, np.int64), np.empty(0, np.uint64)
     if payload.size < HEADER_BYTES:
         raise _refusal(payload, total, "is shorter than its header")
     mode, width = int(payload[0]), int(payload[1])
-    count, told_total = payload[4:12].copy().view(np.uint32).tolist()
+    count, stated_total = payload[4:12].copy().view(np.uint32).tolist()
     base = payload[16:HEADER_BYTES].copy().view(np.uint64)[0]
-    if told_total != total or count > total:
-        raise _refusal(payload, total, f"is about a list of {told_total}")
+    if stated_total != total or count > total:
+        raise _refusal(payload, total, f"is about a list of {stated_total}")
     places = _places_bytes(mode, count, total)
     if places < 0 or (width and width not in _WIDTHS):
         raise _refusal(payload, total, "is of a kind that is not expected here")

@@ -1,12 +1,32 @@
-"""From a list of changed vertices to buffers of (place, value) for each peer; see cpu_engine/comm/listed.py."""
+"""From a list of changed vertices to buffers of (place, value) for each peer; see cpu_engine/comm/sparse_updates.py."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 LISTED = 4  # bit of a vertex's mark: it is in the list of changes
 _UNLISTED = np.uint8(0xFF ^ LISTED)
+
+
+class Copies(NamedTuple):
+    """By vertex v from ``first``: it is at place at[k] of list which[k] for k in offsets[v - first : v - first + 2]."""
+
+    first: int
+    offsets: np.ndarray
+    which: np.ndarray
+    at: np.ndarray
+
+
+class Buffers(NamedTuple):
+    """Room for (place, value) pairs: list q's is from rooms[q] to rooms[q + 1], and counts[q] pairs were due."""
+
+    rooms: np.ndarray
+    places: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
 
 
 @njit(cache=True)
@@ -17,18 +37,17 @@ def unlist_step(listed, mark):
 
 
 @njit(cache=True)
-def list_news_step(
-    listed, mark, first, offsets, which, at, values, last_sent, begins, rooms, places, news, counts
-):  # fmt: skip
-    """Put each listed vertex that is smaller than last sent into the buffers of those who hold a copy of it.
+def buffer_updates_step(listed, mark, copies, values, last_sent, begins, buffers):
+    """Put each listed vertex that is smaller than last sent into the buffers of the peers that hold a copy of it.
 
-    ``offsets``, ``which`` and ``at`` give, by vertex from ``first``, the lists it is in and where; list q's part of
-    ``last_sent`` begins at begins[q], its buffer at rooms[q].
+    List q's part of ``last_sent`` begins at begins[q].
     Invariant  counts[q] pairs were due, of which as many as fit are in the buffer and count as sent; a vertex that is
                taken is no longer marked as listed.
     Races      none, serial.
     Work       O(copies of the listed vertices).
     """
+    first, offsets, which, at = copies.first, copies.offsets, copies.which, copies.at
+    rooms, places, pending, counts = buffers.rooms, buffers.places, buffers.values, buffers.counts
     for v in listed:
         mark[v] &= _UNLISTED
         value = values[v]
@@ -41,7 +60,7 @@ def list_news_step(
                 if rooms[q] + count < rooms[q + 1]:
                     last_sent[slot] = value
                     places[rooms[q] + count] = position
-                    news[rooms[q] + count] = value
+                    pending[rooms[q] + count] = value
 
 
 @njit(cache=True)
