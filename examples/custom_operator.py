@@ -1,6 +1,6 @@
 """An algorithm of your own: a maximal independent set, by an operator that the runtime runs on all threads.
 
-Whoever has the smallest number among the neighbours that are still in the game wins, and takes the neighbours out.
+An undecided vertex whose number is smallest among its undecided neighbours joins the set, and excludes the neighbours.
 
     python examples/custom_operator.py [SCALE] [REPORT.html]
 
@@ -41,7 +41,7 @@ def decide(vertex, offsets, targets, number, state, after, open_ones):  # type: 
 
 
 def independent_set(graph: hybrid.Graph, trace: Trace, seed: int = 1) -> np.ndarray:
-    """A mask over the internal vertices: no two of them are joined, and nobody else could be added."""
+    """A mask over the internal vertices: no two of them are joined, and no other vertex could be added."""
     rows = graph.rows
     number = np.random.default_rng(seed).permutation(rows.n)
     state = np.zeros(rows.n, np.int8)

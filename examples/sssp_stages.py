@@ -1,8 +1,8 @@
 """Shortest paths by loops that look at few edges: for_each pushes the light ones, do_all pulls the rest from afar.
 
 The loop of vertex_programs/sssp_loop.py looks at every edge of every vertex that it reaches, as Dijkstra's algorithm
-does: whoever only pushes cannot know that an edge is too heavy to matter. Here rows are lightest first and pushes end
-at a bound. When the loop is over, all that is nearer than the bound is final, and who is not looks along its in-edges,
+does: a push cannot know that an edge is too heavy to matter. Here rows are lightest first and pushes end at a bound.
+When the loop is over, all distances below the bound are final, and a vertex beyond it pulls along its in-edges,
 lightest first, for as long as they could help. Then comes the next bound, and last none.
 
     python examples/sssp_stages.py [SCALE]
@@ -29,16 +29,16 @@ BUCKETS_PER_SPAN = 4
 
 def push(task, tasks, offsets, targets, weight, distance, delta, bound, near, pushed, span, enough, lowered):  # type: ignore[no-untyped-def]
     """Offer along a row, up to the bound; there is one once ``enough`` was looked at. ``near``: the nearest cut row."""
-    vertex, told = task & 0xFFFFFFFF, task >> 32
-    if distance[vertex] < told:  # overtaken: a nearer task of this vertex has been created
+    vertex, length = task & 0xFFFFFFFF, task >> 32
+    if distance[vertex] < length:  # overtaken: a nearer task of this vertex has been created
         return 0
     first, last = offsets[vertex], offsets[vertex + 1]
     if bound[0] == NONE and enough >= 0 and atomic_add(pushed, 0, last - first) + last - first > enough:
-        atomic_lower(bound, 0, told + span)
+        atomic_lower(bound, 0, length + span)
     for e in range(first, last):
-        reach = told + weight[e]
+        reach = length + weight[e]
         if reach >= bound[0]:
-            atomic_lower(near, 0, told)
+            atomic_lower(near, 0, length)
             return e - first
         if atomic_lower(distance, targets[e], reach):
             lowered[0] += 1
@@ -47,7 +47,7 @@ def push(task, tasks, offsets, targets, weight, distance, delta, bound, near, pu
 
 
 def pull(vertex, offsets, sources, weight, distance, settled, bound, near, lowered):  # type: ignore[no-untyped-def]
-    """Look along in-edges for what was cut, as far as it may lead nearer; nobody else writes distance[vertex]."""
+    """Look along in-edges for what was cut, as far as it may lead nearer; no other task writes distance[vertex]."""
     e, best = offsets[vertex], distance[vertex]
     if best < settled:
         return 0

@@ -6,11 +6,11 @@ from cpu_engine.schedule import add_task, atomic_lower, for_each
 
 
 def relax(task, tasks, offsets, targets, weight, distance, delta):
-    vertex, told = task & 0xFFFFFFFF, task >> 32
-    if distance[vertex] < told:  # overtaken: a nearer task of this vertex has been created
+    vertex, length = task & 0xFFFFFFFF, task >> 32
+    if distance[vertex] < length:  # overtaken: a nearer task of this vertex has been created
         return 0
     for e in range(offsets[vertex], offsets[vertex + 1]):
-        reach = told + weight[e]
+        reach = length + weight[e]
         if atomic_lower(distance, targets[e], reach):
             add_task(tasks, reach << 32 | targets[e], reach // delta)
     return offsets[vertex + 1] - offsets[vertex]

@@ -95,7 +95,7 @@ class ClusterConfig:
     )
     hostfile: str | None = key(None, "the same in a file, one `name slots=N` per line, as mpirun reads it")
     threads_per_rank: int | str = key(
-        "auto", "CPU threads of each rank; auto = the machine's CPUs dealt out evenly", minimum=1, also=("auto",)
+        "auto", "CPU threads of each rank; auto = the machine's CPUs divided evenly", minimum=1, also=("auto",)
     )
     bind: str = key(
         "auto",
@@ -131,7 +131,7 @@ class BfsConfig:
 class SsspConfig:
     strategy: str = key(
         "delta",
-        "delta = delta-stepping, nearest first; push = all that wait at once; pull = everybody looks at its in-edges "
+        "delta = delta-stepping, nearest first; push = the whole worklist; pull = every vertex looks at its in-edges "
         "(docs/explanation/sssp.md)",
         choices=("delta", "push", "pull"),
     )
@@ -270,10 +270,10 @@ class ServiceConfig:
     """`serve`: where it listens, who may ask, and how much of the machine a request may take."""
 
     host: str = key("127.0.0.1", "address to listen on; beyond loopback only with a token, or open_to_network")
-    port: int = key(8080, "port to listen on; 0 = any free one, told at the start", minimum=0, maximum=65535)
+    port: int = key(8080, "port to listen on; 0 = any free one, printed at the start", minimum=0, maximum=65535)
     token: str | None = key(None, "who asks must send it (Authorization: Bearer ...); better in token_file")
     token_file: str | None = key(None, "file whose first line is the token")
-    open_to_network: bool = key(False, "listen beyond loopback without a token: everybody there may ask for anything")
+    open_to_network: bool = key(False, "listen beyond loopback without a token: any client there may ask for anything")
     preload: bool = key(True, "open the graph of this configuration at the start")
     data_roots: tuple[str, ...] = key((), "folders below which graphs may be opened by path; empty = none may")
     journal_dir: str = key("results/service", "accepted jobs, results, uploads: what a restart goes on with")
@@ -297,8 +297,8 @@ class ServiceConfig:
         maximum=1000,
     )
     max_batch: int = key(64, "queries in one pass", minimum=1, maximum=64)
-    query_queue: int = key(1024, "queries that may wait; further ones are told to come again (429)", minimum=1)
-    job_queue: int = key(64, "jobs that may wait; further ones are told to come again (429)", minimum=1)
+    query_queue: int = key(1024, "queries that may wait; further ones are refused for now (429)", minimum=1)
+    job_queue: int = key(64, "jobs that may wait; further ones are refused for now (429)", minimum=1)
     deadline_s: float = key(30.0, "a query that waited longer is given up (504)", maximum=LONGEST_S, minimum=0.001)
     job_deadline_s: float = key(
         3600.0, "a job that asks for no deadline_s of its own is stopped after running for so long (504)",
