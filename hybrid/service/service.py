@@ -22,6 +22,7 @@ from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.job.batches import warm_up_batches
 from hybrid.job.opening import cache_folder
 from hybrid.offload.sharing import SHARINGS
+from hybrid.registry import ALGORITHMS
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
 from hybrid.service.data_roots import DataRoots, ldbc_parts
 from hybrid.service.events import EventBus
@@ -431,10 +432,8 @@ class Service:
 
     def algorithms(self) -> list[dict[str, Any]]:
         """What can be asked for in a job."""
-        from hybrid.algorithms import NAMES
-
         found = []
-        for name in NAMES:
+        for name in ALGORITHMS:
             one = description_of(name)
             options = one.options(self.config) if isinstance(one, Algorithm) else {}
             if name in ("bfs", *SHARINGS) and self.settings.workers:
