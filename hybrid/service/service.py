@@ -56,7 +56,7 @@ class Load:
 
     def carry_out(self) -> None:
         entry, bus, journal = self.entry, self.service.bus, self.service.journal
-        bus.publish("graph", entry.tell())
+        bus.publish("graph", entry.to_dict())
         opened = False
         if entry.kept and not self.stop_reason:
             journal.begin_loading(entry.id)
@@ -79,7 +79,7 @@ class Load:
         _log.info("graph", extra={"facts": {"graph": entry.id, "state": entry.state, "s": round(entry.seconds, 3)}})
         if self.stop_reason == CANCELLED:
             return
-        bus.publish("graph", entry.tell())
+        bus.publish("graph", entry.to_dict())
         if entry.state == "ready":
             self.service.settle_worker(entry)
 
@@ -303,7 +303,7 @@ class Service:
         if "upload" in entry.origin:
             self.disk.drop_store(entry.store)
         entry.state = "failed"
-        self.bus.publish("graph", {**entry.tell(), "state": "unloaded"})
+        self.bus.publish("graph", {**entry.to_dict(), "state": "unloaded"})
 
     # ------------------------------------------------------------------------------------ jobs, queries
 
