@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from hybrid.config.schema import ON_RANKS, GeneratorConfig
+from hybrid.config.schema import GeneratorConfig
+from hybrid.registry import names_on_ranks
 
 KINDS = ("kronecker", "uniform", "grid")
 
@@ -133,7 +134,9 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser)
     _add_contest(parser)
     parser.add_argument("--ranks", type=_positive, default=2, help="MPI ranks (default %(default)s)")
-    parser.add_argument("--algorithm", choices=ON_RANKS, default="bfs", help="what to run (default %(default)s)")
+    parser.add_argument(
+        "--algorithm", choices=names_on_ranks(), default="bfs", help="what to run (default %(default)s)"
+    )
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", default=[],
         help="these, such as 'level iec' 'async basp oec'; of other algorithms than bfs 'bsp iec' 'basp oec'",

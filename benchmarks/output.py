@@ -15,7 +15,7 @@ from hybrid import __version__
 from hybrid.cli.terminal import note, say
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.planning.machine_facts import MachineState
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 PLOTS = (".svg", ".html", ".htm")
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -104,7 +104,7 @@ def _plain(value: Any) -> Any:
 
 def _write(path: str, text: str) -> None:
     try:
-        write_whole(Path(path), text)
+        atomic_write(Path(path), text)
     except OSError as error:
         raise EnvironmentProblem(
             f"cannot be written: {error.strerror}", path=path, fix="choose a folder that exists and is yours"

@@ -25,8 +25,8 @@ from benchmarks.soak.service import SoakService
 from benchmarks.soak.tally import Sample
 from hybrid.checkout import install_packages
 from hybrid.cli.terminal import note
-from hybrid.config.schema import ON_RANKS
 from hybrid.errors import EnvironmentProblem
+from hybrid.registry import ALGORITHMS
 
 _SAMPLE_S, _TICK_S, _TELL_S = 5.0, 0.1, 60.0
 _START_S = 120.0  # for the first worker, beside a service that compiles
@@ -238,7 +238,7 @@ class _Driver:
         _, told = caller.json("GET", "/v1/jobs?limit=50")
         caller.close()
         running = [job for job in told["jobs"] if (job["state"], job["phase"]) == ("running", "running")]
-        return any(job["algorithm"] in ON_RANKS and "npu.mode" not in job["options"] for job in running)
+        return any(ALGORITHMS[job["algorithm"]].on_ranks and "npu.mode" not in job["options"] for job in running)
 
     def _kill(self, kind: _Killed, now: float, pids: set[int]) -> bool:
         if not pids or kind.waiting or not self._service.kill(self._draw.choice(sorted(pids))):

@@ -18,9 +18,10 @@ from typing import Any
 
 import yaml
 
-from hybrid.config.schema import ON_RANKS, Config
+from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
 from hybrid.planning.device_profiles import ORACLE, PROFILES, SIMULATED, parse_device, simulation_names
+from hybrid.registry import ALGORITHMS
 
 LARGEST_FILE = 1 << 20  # bytes; configs/cluster.yaml has some thousand
 DEEPEST, MOST_VALUES = 32, 10_000  # groups within groups; values in all. Aliases can make a small file endless
@@ -117,7 +118,7 @@ def _require_sense(config: Config, path: str | Path | None) -> None:
 
 def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -> None:
     """Several ranks together know only some algorithms."""
-    if config.algorithm not in ON_RANKS:
+    if not ALGORITHMS[config.algorithm].on_ranks:
         raise ConfigError(
             f"ranks: {config.algorithm} runs on one rank (with all its threads)",
             path=path,

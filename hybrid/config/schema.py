@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hybrid.registry import ALGORITHMS
+
 Rule = Literal["drop", "keep"]
 
 LONGEST_S = 1e7  # seconds, of anything that is waited for
@@ -17,11 +19,6 @@ MOST_ITERATIONS = 1_000_000
 DEFAULT_JOB_RANKS = (
     2  # of configs/cluster.yaml and of `run` without arguments; any other job has one unless it says more
 )
-
-ALGORITHMS = (
-    "bfs", "sssp", "wcc", "scc", "pagerank", "cdlp", "louvain", "kcore", "triangles", "lcc", "closeness", "betweenness",
-)  # fmt: skip
-ON_RANKS = ("bfs", "sssp", "wcc", "pagerank", "cdlp", "kcore")  # of them, those that several ranks can compute together
 
 
 def key(
@@ -336,7 +333,7 @@ class Config:
         "random:8", "start vertex (your id), a list of them, or random:N = N different vertices that have an edge"
     )
     source_seed: int = key(1, "seed of source: random:N", minimum=0)
-    algorithm: str = key("bfs", "what to compute (docs/reference/algorithms.md)", choices=ALGORITHMS)
+    algorithm: str = key("bfs", "what to compute (docs/reference/algorithms.md)", choices=tuple(ALGORITHMS))
     engine: str = key(
         "async",
         "async = asynchronous vertex-centric; level = level-synchronous, direction-optimised",

@@ -25,8 +25,9 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.removal import remove_tree
 from hybrid import __version__
-from hybrid.config.schema import ALGORITHMS, Config, GraphConfig
+from hybrid.config.schema import Config, GraphConfig
 from hybrid.job.sources import Source
+from hybrid.registry import ALGORITHMS
 
 _log = logging.getLogger(__name__)
 FOLDER = "failed-proofs"

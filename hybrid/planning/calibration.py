@@ -19,7 +19,7 @@ from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.job.opening import cache_folder
 from hybrid.planning.device_model import USUAL_EXCHANGE, DeviceModel, ExchangeCosts, FileCosts, Sample, fit_line
 from hybrid.planning.device_profiles import PROFILES, THIS_MACHINE, Simulation, fixed_delay
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 VERSION = 1  # of the file's layout
 _log = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ def store_calibration(calibration: Calibration, folder: Path | None = None) -> P
     path = calibration_path(folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(asdict(calibration), indent=1) + "\n")
+        atomic_write(path, json.dumps(asdict(calibration), indent=1) + "\n")
     except OSError as error:
         raise EnvironmentProblem(
             f"the calibration cannot be kept: {error.strerror}", path=path, fix="name another folder in $TANDEM_CACHE"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.report.page import render_page
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 __all__ = ["REPORT_NAME", "render_page", "write_report"]
 
@@ -31,5 +31,5 @@ def write_report(
     ``summary`` and ``trace`` are the contents of summary.json and trace.jsonl; ``config_text`` is the effective config.
     """
     target = Path(folder) / REPORT_NAME
-    write_whole(target, render_page(final_name or Path(folder), summary, trace, config_text))
+    atomic_write(target, render_page(final_name or Path(folder), summary, trace, config_text))
     return target

@@ -49,7 +49,7 @@ class Entry:
     facts: dict[str, Any] = field(default_factory=dict)
     core: dict[str, Any] = field(default_factory=dict)
 
-    def tell(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The graph as clients see it."""
         return {
             "id": self.id, "state": self.state, "origin": self.origin, "created": self.created,

@@ -22,6 +22,7 @@ from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.job.batches import warm_up_batches
 from hybrid.job.opening import cache_folder
 from hybrid.offload.sharing import SHARINGS
+from hybrid.registry import ALGORITHMS
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
 from hybrid.service.data_roots import DataRoots, ldbc_parts
 from hybrid.service.events import EventBus
@@ -55,7 +56,7 @@ class Load:
 
     def carry_out(self) -> None:
         entry, bus, journal = self.entry, self.service.bus, self.service.journal
-        bus.publish("graph", entry.tell())
+        bus.publish("graph", entry.to_dict())
         opened = False
         if entry.kept and not self.stop_reason:
             journal.begin_loading(entry.id)
@@ -78,7 +79,7 @@ class Load:
         _log.info("graph", extra={"facts": {"graph": entry.id, "state": entry.state, "s": round(entry.seconds, 3)}})
         if self.stop_reason == CANCELLED:
             return
-        bus.publish("graph", entry.tell())
+        bus.publish("graph", entry.to_dict())
         if entry.state == "ready":
             self.service.settle_worker(entry)
 
@@ -302,7 +303,7 @@ class Service:
         if "upload" in entry.origin:
             self.disk.drop_store(entry.store)
         entry.state = "failed"
-        self.bus.publish("graph", {**entry.tell(), "state": "unloaded"})
+        self.bus.publish("graph", {**entry.to_dict(), "state": "unloaded"})
 
     # ------------------------------------------------------------------------------------ jobs, queries
 
@@ -431,10 +432,8 @@ class Service:
 
     def algorithms(self) -> list[dict[str, Any]]:
         """What can be asked for in a job."""
-        from hybrid.algorithms import NAMES
-
         found = []
-        for name in NAMES:
+        for name in ALGORITHMS:
             one = description_of(name)
             options = one.options(self.config) if isinstance(one, Algorithm) else {}
             if name in ("bfs", *SHARINGS) and self.settings.workers:

@@ -30,7 +30,7 @@ from cpu_engine.hub_core.kernels.index import (
     pack_near_step,
 )
 from cpu_engine.hub_core.kernels.rows import skip_core_step
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 VERSION = 1  # of the file's layout
 _FOLDER = "indexes"
@@ -131,7 +131,7 @@ def store_index(path: Path, index: CoreIndex) -> bool:
     head = {"version": VERSION, "k": index.size, "checksum": hashlib.blake2b(payload, digest_size=16).hexdigest()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, _MAGIC + json.dumps(head).encode() + b"\n" + payload)
+        atomic_write(path, _MAGIC + json.dumps(head).encode() + b"\n" + payload)
     except OSError as error:
         _log.warning("the index cannot be kept: %s", error)
         return False

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.algorithms import NAMES, description_of
+from hybrid.algorithms import description_of
 from hybrid.cli.commands.run import library_account
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import ConfigError, NotCertified
 from hybrid.job.search_job import Finished, run_job
+from hybrid.registry import ALGORITHMS
 from tests.json_schema import assert_records_fit
 
 Job = Callable[..., Finished]
-OTHERS = [name for name in NAMES if name != "bfs"]
+OTHERS = [name for name in ALGORITHMS if name != "bfs"]
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
-from hybrid.config.schema import ON_RANKS
 from hybrid.job.search_job import run_job
+from hybrid.registry import names_on_ranks
 from hybrid.results.record import Finished
 from tests.e2e.test_algorithms import LDBC, groups, pairs
 from tests.property.ranks.test_ranks_library_job import run_on as library_on
@@ -94,7 +94,7 @@ def run_case(case: Case, ranks: int, scratch: Path) -> Finished:
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("algorithm", LDBC)
 def test_validation_graphs(algorithm: str, ranks: int, shared_data: Path, tmp_path: Path) -> None:
-    if ranks > 1 and LDBC[algorithm] not in ON_RANKS:
+    if ranks > 1 and LDBC[algorithm] not in names_on_ranks():
         pytest.skip(f"{algorithm} runs on one rank")
     cases = cases_of(algorithm, shared_data, tmp_path)
     assert len(cases) == (4 if algorithm == "SSSP" else 6)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.algorithms import NAMES
 from hybrid.config import load_config
 from hybrid.job.search_job import run_job
+from hybrid.registry import ALGORITHMS
 
 
-@pytest.mark.parametrize("algorithm", NAMES)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_proves_its_result(algorithm: str, tmp_path: Path) -> None:
     settings = ["graph.generator.scale=16", "source=random:1", "centrality.sources=random:8", "result.report=false"]
     settings += ["npu.mode=off", "compare.enabled=false", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.algorithms import NAMES, description_of
+from hybrid.algorithms import description_of
 from hybrid.cli.commands.run import account, library_account
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
-from hybrid.config.schema import ON_RANKS, Config
+from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.job.search_job import run_job
 from hybrid.ranks import algorithm_job as ranks_library
+from hybrid.registry import ALGORITHMS, names_on_ranks
 from hybrid.results.record import Finished
 from tests.damage import break_engine
 from tests.json_schema import assert_records_fit
@@ -92,7 +93,7 @@ def told(finished: Finished, name: str) -> None:
     assert "repair" in kinds
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_job_on_one_rank(name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings(name)
     with monkeypatch.context() as broken:
@@ -116,7 +117,7 @@ def test_other_engines_of_bfs(more: tuple[str, ...], settings: Settings, monkeyp
     exact(finished, "bfs", config)
 
 
-@pytest.mark.parametrize("name", ON_RANKS)
+@pytest.mark.parametrize("name", names_on_ranks())
 def test_a_job_on_ranks(name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings(name, "ranks=2")
     with monkeypatch.context() as broken:

@@ -14,8 +14,8 @@ from exchange.errors import DirectoryRefused
 from exchange.filesystem.scratch import own_leftovers, private_folder, remove_folder
 from exchange.mailbox import CoordinatorMailbox
 from hybrid.ranks.parts import scratch_folder
+from hybrid.results.atomic_write import atomic_write
 from hybrid.results.folder import ResultFolder
-from hybrid.results.whole_file import write_whole
 from hybrid.service.rank_pool import folders as crew_folders
 from hybrid.service.rank_pool.folders import CrewFolders, remove_folders
 from hybrid.worker import exchange_directory
@@ -137,11 +137,11 @@ def test_a_whole_file_is_never_written_through_a_link(temporary: Path, private: 
     attack(
         'ln -s "$2/secret" "$1/report.html"; ln -s "$2/secret" "$1/.report.html.$3"', temporary, private, os.getpid()
     )
-    write_whole(temporary / "report.html", "new")
+    atomic_write(temporary / "report.html", "new")
     assert (temporary / "report.html").read_text() == "new"
     assert [name for name in os.listdir(temporary) if name.startswith(".")] == [f".report.html.{os.getpid()}"]
     with pytest.raises(FileNotFoundError, match="missing"):
-        write_whole(temporary / "missing" / "file", b"")
+        atomic_write(temporary / "missing" / "file", b"")
 
 
 def test_a_folder_replaced_by_a_link_is_unlinked(temporary: Path, private: Path) -> None:

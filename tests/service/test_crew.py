@@ -105,7 +105,7 @@ def test_a_crew_that_is_lost_is_started_again_at_once_and_then_ever_more_rarely(
     for time in range(8):
         crew.starts()
         crew.is_up(float(time))
-        assert crew.tell() == {"wanted": 2, "alive": 2, "restarts": time, "state": UP, "reason": crew.reason}
+        assert crew.to_dict() == {"wanted": 2, "alive": 2, "restarts": time, "state": UP, "reason": crew.reason}
         crew.falls("rank 1 has ended")
         assert (crew.state, crew.alive) == (RESTARTING, 1)
         pauses.append(crew.lost("rank 1 was ended by SIGKILL", float(time)))

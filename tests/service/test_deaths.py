@@ -52,7 +52,7 @@ def test_only_deaths_in_a_row_while_it_ran_are_counted(tmp_path: Path) -> None:
     job = Job("g", "wcc", {}, None)
     journal = Journal(tmp_path)
     journal.open()
-    journal.write_job(job.id, job.tell())
+    journal.write_job(job.id, job.to_dict())
     journal.close()
     for _ in range(3):  # it waits while processes die
         assert restored(tmp_path)[1].state == QUEUED

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.algorithms import NAMES, description_of
+from hybrid.algorithms import description_of
+from hybrid.registry import ALGORITHMS
 from tests.service.conftest import GRAPH, Running, running
 from tests.unit.cpu_engine.test_repair import asked
 
@@ -16,7 +17,7 @@ from tests.unit.cpu_engine.test_repair import asked
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("faulty")
-    program = ("-m", "tests.service.faulty_service", ",".join(NAMES))
+    program = ("-m", "tests.service.faulty_service", ",".join(ALGORITHMS))
     with running(folder, f"graph.cache_dir={folder / 'cache'}", program=program) as found:
         yield found
 
@@ -26,7 +27,7 @@ def graph() -> hybrid.Graph:
     return hybrid.generate("kronecker", scale=10, edge_factor=8, seed=1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_jobs_are_exact(faulty: Running, graph: hybrid.Graph, name: str) -> None:
     sourced, source = description_of(name).sourced, int(graph.vertices[0])
     job = faulty.client.submit(GRAPH, name, source=source if sourced else None)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from hybrid.cli.terminal import count, note, plural, say, seconds
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 _LARGEST_SCALE = 30  # internal ids are int32
 
@@ -51,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     outcome = run_benchmark(plan)
     if options.output is not None:
-        _write(Path(options.output), document(outcome))
+        atomic_write(Path(options.output), json.dumps(document(outcome), indent=2) + "\n")
     note(
         f"{plural(outcome.edges, 'input edge')}, {plural(outcome.vertices, 'vertex')} "
         f"({count(outcome.isolated)} isolated), "
@@ -79,8 +78,3 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError("shortest paths have an engine of their own", value=chosen, fix=f"leave out {chosen}")
     if options.output is not None and not Path(options.output).absolute().parent.is_dir():
         raise EnvironmentProblem("its folder does not exist", path=options.output, fix="make the folder first")
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """All of it or nothing: readers of benchmark files do not expect halves."""
-    write_whole(path, json.dumps(content, indent=2) + "\n")

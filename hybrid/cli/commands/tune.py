@@ -24,6 +24,8 @@ from hybrid.planning.machine_facts import MachineState
 
 if TYPE_CHECKING:
     from hybrid.experiments.tune.points import Point
+    from hybrid.experiments.tune.report import Findings
+    from hybrid.experiments.tune.sweep import Grid, Sweep
 
 _REAL = ("auto", "ascend", "cpu")
 _CONFIGURED = "configured"
@@ -88,17 +90,10 @@ def execute(options: argparse.Namespace) -> int:
             fix="--set npu.worker=launch, or simulated --devices only",
         )
     # Not at the top: numba takes its time, and --help needs none of it.
-    from hybrid.experiments.tune.advice import (
-        apply_advice,
-        break_even_curves,
-        break_even_settings,
-        noise_text,
-        recommend,
-        refuse_existing,
-    )
+    from hybrid.experiments.tune.advice import apply_advice, break_even_curves, recommend, refuse_existing
     from hybrid.experiments.tune.points import Journal
-    from hybrid.experiments.tune.report import HTML_NAME, Findings, write_findings
-    from hybrid.experiments.tune.sweep import Grid, Sweep, break_even_points, core_sizes
+    from hybrid.experiments.tune.report import Findings, write_findings
+    from hybrid.experiments.tune.sweep import Grid, Sweep, core_sizes
     from hybrid.job.opening import open_graph
     from hybrid.job.search_job import set_threads
     from hybrid.job.sources import resolve_sources
@@ -120,17 +115,33 @@ def execute(options: argparse.Namespace) -> int:
     grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
     identity = _identity(config, {"name": opened.name, "n": int(opened.graph.n), "m": int(opened.graph.m)})
     journal = Journal(_output(options.output))
-    sweep = Sweep(config, opened.graph, sources, journal)
+    points = _measure(Sweep(config, opened.graph, sources, journal), identity, grid, delays)
+    advice, curves = recommend(points, config), break_even_curves(points)
+    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    found = Findings(identity, dump_config(config), points, curves, advice, written, machine.warning())
+    write_findings(journal.folder, found)
+    _say_findings(found, journal.folder)
+    if options.apply is not None:
+        apply_advice(Path(options.apply), config, advice, options.force)
+        say(f"applied  {options.apply}")
+    return EXIT_OK
+
+
+def _measure(sweep: Sweep, identity: dict[str, Any], grid: Grid, delays: list[str]) -> list[Point]:
+    """All points of the grid and of the break-even curves; those that an earlier sweep left in the folder count."""
+    from hybrid.experiments.tune.advice import break_even_settings
+    from hybrid.experiments.tune.sweep import break_even_points
+
+    journal = sweep.journal
     try:
         journal.open(identity)
         if journal.points:
             note(f"{plural(len(journal.points), 'point')} found of an earlier run; what is missing is measured")
-        points = sweep.run(grid.settings(), _tell, break_even_points(grid, delays))
+        points = sweep.run(grid.settings(), _note_point, break_even_points(grid, delays))
         if delays:
-            more = break_even_settings(points, grid.modes, delays)
-            sweep.run(more, _tell)
-        known = {one.setting for one in points}  # and what an earlier sweep in this folder has measured besides
-        points += [one for one in journal.points.values() if one.setting not in known and one.good]
+            sweep.run(break_even_settings(points, grid.modes, delays), _note_point)
+        known = {one.setting for one in points}
+        return points + [one for one in journal.points.values() if one.setting not in known and one.good]
     except KeyboardInterrupt:
         if journal.points:
             note(f"finished points are kept; to go on: the same command with --output {journal.folder}")
@@ -138,23 +149,22 @@ def execute(options: argparse.Namespace) -> int:
     finally:
         sweep.close()
         journal.close()
-    advice, curves = recommend(points, config), break_even_curves(points)
-    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    warning = machine.warning()
-    write_findings(journal.folder, Findings(identity, dump_config(config), points, curves, advice, written, warning))
-    say(account(points))
-    for curve in curves:
+
+
+def _say_findings(found: Findings, folder: Path) -> None:
+    from hybrid.experiments.tune.advice import noise_text
+    from hybrid.experiments.tune.report import HTML_NAME
+
+    noise = noise_text(found.points)
+    say(account(found.points))
+    for curve in found.curves:
         say(curve.sentence)
-    if noise_text(points):
-        say(noise_text(points))
-    if warning:
-        say(f"machine  {warning}")
-    say(f"\n{advice.sentence}")
-    say(f"report   {journal.folder / HTML_NAME}")
-    if options.apply is not None:
-        apply_advice(Path(options.apply), config, advice, options.force)
-        say(f"applied  {options.apply}")
-    return EXIT_OK
+    if noise:
+        say(noise)
+    if found.warning:
+        say(f"machine  {found.warning}")
+    say(f"\n{found.advice.sentence}")
+    say(f"report   {folder / HTML_NAME}")
 
 
 def account(points: Sequence[Point]) -> str:
@@ -177,12 +187,12 @@ def account(points: Sequence[Point]) -> str:
     return "\n".join([table(heads, rows), *failures])
 
 
-def _tell(at: int, of: int, point: Point) -> None:
+def _note_point(at: int, of: int, point: Point) -> None:
     if point.good:
-        told = f"CPU-only {seconds(point.cpu_only_s)}, hybrid {seconds(point.hybrid_s)} ({point.gain:.2f}x)"
+        outcome = f"CPU-only {seconds(point.cpu_only_s)}, hybrid {seconds(point.hybrid_s)} ({point.gain:.2f}x)"
     else:
-        told = f"failed: {point.failure}"
-    note(f"[{at}/{of}] {point.setting.describe()}: {told}")
+        outcome = f"failed: {point.failure}"
+    note(f"[{at}/{of}] {point.setting.describe()}: {outcome}")
 
 
 def _config(options: argparse.Namespace) -> Config:
@@ -240,12 +250,10 @@ def _identity(config: Config, graph: dict[str, Any]) -> dict[str, Any]:
     """What all points of a folder have in common."""
     import numba
 
-    told = asdict(config)
+    swept = asdict(config)
     for name in ("output", "result", "ranks", "cluster"):  # none of these is in a sweep
-        del told[name]
-    return {
-        "host": socket.gethostname(), "threads": int(numba.get_num_threads()), "graph": graph, "config": told,
-    }  # fmt: skip
+        del swept[name]
+    return {"host": socket.gethostname(), "threads": int(numba.get_num_threads()), "graph": graph, "config": swept}
 
 
 def _output(asked: str | None) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from cpu_engine.graph.store.npy import map_npy, open_regular
 from hybrid.cli.terminal import say
 from hybrid.errors import EXIT_OK, EnvironmentProblem, NotCertified
+from hybrid.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from cpu_engine.graph.graph import Graph
@@ -42,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def validate_result(folder: Path, overrides: list[str]) -> int:
     """Open the result's graph and prove every run's arrays."""
-    from hybrid.algorithms import NAMES, description_of
+    from hybrid.algorithms import description_of
     from hybrid.algorithms.algorithm import Task
     from hybrid.algorithms.proof import prove, same_facts
     from hybrid.config import load_config
@@ -52,7 +53,7 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
 
     summary = read_summary(folder)
     config = load_config(_regular(folder / "config.yaml"), overrides)
-    if summary.get("algorithm") != config.algorithm or config.algorithm not in NAMES:
+    if summary.get("algorithm") != config.algorithm or config.algorithm not in ALGORITHMS:
         raise _wrong(folder, f"summary.json is of {summary.get('algorithm')}, config.yaml of {config.algorithm}")
     description = description_of(config.algorithm)
     graph = open_graph(config.graph, Trace()).graph

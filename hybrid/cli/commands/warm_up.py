@@ -13,6 +13,7 @@ import numpy as np
 
 from hybrid.cli.terminal import say, seconds
 from hybrid.errors import EXIT_OK
+from hybrid.registry import ALGORITHMS
 
 _ON_RANKS = (("async", "basp", "oec"), ("async", "bsp", "cvc"), ("level", "bsp", "oec"), ("level", "bsp", "2d"))
 
@@ -23,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     from cpu_engine.bfs.many.engine import warm_up_many
-    from hybrid.algorithms import NAMES
     from hybrid.job.warm_up import warm_up
     from hybrid.ranks.warm_up import search_in_loopback
 
@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
         *((" ".join((how[0], "engine on ranks,", *how[1:])), partial(search_in_loopback, *how)) for how in _ON_RANKS),
         ("many sources at once", warm_up_many),
         ("statistics of cores", _count),
-        *((name, partial(_run_on_samples, name)) for name in NAMES if name != "bfs"),
+        *((name, partial(_run_on_samples, name)) for name in ALGORITHMS if name != "bfs"),
     ]
     began = time.perf_counter()
     for name, compile_them in phases:

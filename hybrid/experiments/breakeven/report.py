@@ -22,7 +22,7 @@ from hybrid.cli.terminal import plural
 from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, tell_rate
 from hybrid.report import style
 from hybrid.report.tables import row, table
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 CSV_NAME, JSON_NAME, HTML_NAME = "breakeven.csv", "breakeven.json", "breakeven.html"
 NOTE = "The device is a clock, not a device: no real NPU was used. The CPU's side is real, measured and proven right."
@@ -32,9 +32,9 @@ def write_break_even(folder: Path, identity: dict[str, Any], points: Sequence[Po
     """All three files, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     whole = {"format": "tandem-breakeven", "format_version": 1, "note": NOTE, **identity, **as_json(points)}
-    write_whole(folder / CSV_NAME, points_csv(points))
-    write_whole(folder / JSON_NAME, json.dumps(whole, indent=1) + "\n")
-    write_whole(folder / HTML_NAME, render(identity, points))
+    atomic_write(folder / CSV_NAME, points_csv(points))
+    atomic_write(folder / JSON_NAME, json.dumps(whole, indent=1) + "\n")
+    atomic_write(folder / HTML_NAME, render(identity, points))
 
 
 def points_csv(points: Sequence[Point]) -> str:

@@ -7,8 +7,7 @@ different moments, so a setting is only ever compared with the CPU alone that wa
 
 from __future__ import annotations
 
-import os
-import secrets
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from hybrid.experiments.tune.points import Point, Setting
 from hybrid.job.comparison import EVEN
 from hybrid.planning.device_profiles import ORACLE, SIMULATED, parse_device
 from hybrid.planning.plan import CELL_BYTES
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 ORACLE_DEVICE = SIMULATED + ORACLE
 
@@ -219,15 +218,15 @@ def apply_advice(path: Path, config: Config, advice: Advice, force: bool) -> Non
     refuse_existing(path, force)
     wanted = advised_config(config, advice)
     comment = f"# Written by `python run.py tune --apply`, measured on one rank.\n# {advice.sentence}\n"
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        write_whole(draft, comment + dump_config(wanted))
+    text = comment + dump_config(wanted)
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / path.name
+        draft.write_text(text)
         if load_config(draft) != wanted:
             raise AssertionError("the written configuration does not read back")
-        os.replace(draft, path)
+    try:
+        atomic_write(path, text)
     except OSError as error:
         raise EnvironmentProblem(
             f"--apply: cannot be written: {error.strerror}", path=path, fix="name another file"
         ) from error
-    finally:
-        draft.unlink(missing_ok=True)

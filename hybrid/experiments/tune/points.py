@@ -21,7 +21,7 @@ from hybrid.cli.terminal import note
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.job.comparison import Comparison, compare
 from hybrid.planning.device_profiles import SIMULATED
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 POINTS_NAME, SWEEP_NAME = "points.jsonl", "sweep.json"
 FORMAT_MARK, FORMAT_VERSION = "tandem-tune", 1
@@ -150,7 +150,7 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if new:
                 marked = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **identity}
-                write_whole(self.folder / SWEEP_NAME, json.dumps(marked, indent=1) + "\n")
+                atomic_write(self.folder / SWEEP_NAME, json.dumps(marked, indent=1) + "\n")
             self._read()
         except BlockingIOError:
             self.close()

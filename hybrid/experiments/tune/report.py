@@ -24,7 +24,7 @@ from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, w
 from hybrid.planning.device_profiles import SIMULATED
 from hybrid.report import style
 from hybrid.report.tables import row, table
-from hybrid.results.whole_file import write_whole
+from hybrid.results.atomic_write import atomic_write
 
 CSV_NAME, JSON_NAME, HTML_NAME = "points.csv", "tune.json", "tune.html"
 _NO_NPU = "Devices called simulated are clocks, not devices: no real NPU was used for their figures."
@@ -49,9 +49,9 @@ class Findings:
 
 def write_findings(folder: Path, found: Findings) -> None:
     """All three files, each whole or not at all."""
-    write_whole(folder / CSV_NAME, points_csv(found.points))
-    write_whole(folder / JSON_NAME, json.dumps(as_json(found), indent=1) + "\n")
-    write_whole(folder / HTML_NAME, render(found))
+    atomic_write(folder / CSV_NAME, points_csv(found.points))
+    atomic_write(folder / JSON_NAME, json.dumps(as_json(found), indent=1) + "\n")
+    atomic_write(folder / HTML_NAME, render(found))
 
 
 def flat(point: Point) -> dict[str, Any]:

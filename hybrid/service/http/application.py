@@ -61,7 +61,7 @@ Limit = Annotated[int, Query(ge=1, le=1_000_000)]
 Run = Annotated[int, Query(ge=0, le=1_000_000, description="of a job with several sources, which one")]
 
 
-def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that a route may answer with, for the document."""
     every = {400, 401, 403, 405, 422, *statuses}
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
@@ -77,7 +77,9 @@ def make_app(service: Service, token: str | None) -> Any:
     _add_problems(app)
     _add_state(app, service)
     _add_graphs(app, service)
+    _add_new_graphs(app, service)
     _add_jobs(app, service)
+    _add_results(app, service)
     _add_queries(app, service)
     _add_events(app, service)
     _add_pages(app)
@@ -141,13 +143,13 @@ def _complete_document(app: FastAPI, *, secured: bool) -> None:
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", response_model=Health, tags=["state"], summary="The process answers", responses=told())
+    @app.get("/healthz", response_model=Health, tags=["state"], summary="The process answers", responses=refusals())
     async def healthz() -> Any:
         return {"status": "ok"}
 
     @app.get(
         "/readyz", response_model=Readiness, tags=["state"], summary="Every graph can be asked",
-        responses={**told(), 503: {"model": Readiness, "description": "not yet"}},
+        responses={**refusals(), 503: {"model": Readiness, "description": "not yet"}},
     )  # fmt: skip
     async def readyz(request: Request, response: Response) -> Any:
         ready, reasons = service.readiness()
@@ -159,32 +161,53 @@ def _add_state(app: FastAPI, service: Service) -> None:
         workers = service.workers
         return {
             "ready": ready, "reasons": reasons, "worker": workers.state, "workers": workers.tell(), "graphs": graphs,
-            "ranks": None if service.crew is None else service.crew.state.tell(),
+            "ranks": None if service.crew is None else service.crew.state.to_dict(),
         }  # fmt: skip
 
-    @app.get("/metrics", response_class=PlainTextResponse, tags=["state"], summary="Prometheus", responses=told())
+    @app.get("/metrics", response_class=PlainTextResponse, tags=["state"], summary="Prometheus", responses=refusals())
     async def metrics() -> Any:
         return PlainTextResponse(service.metrics.render(service.gauges()), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/algorithms", response_model=AlgorithmList, tags=["jobs"], summary="What can be computed",
-             responses=told())  # fmt: skip
+             responses=refusals())  # fmt: skip
     async def algorithms() -> Any:
         return {"algorithms": await asyncio.to_thread(service.algorithms)}
 
 
 def _add_graphs(app: FastAPI, service: Service) -> None:
-    @app.get("/v1/graphs", response_model=GraphList, tags=["graphs"], summary="Graphs in memory", responses=told())
+    @app.get("/v1/graphs", response_model=GraphList, tags=["graphs"], summary="Graphs in memory", responses=refusals())
     async def list_graphs() -> Any:
-        return {"graphs": [entry.tell() for entry in service.catalogue.all()]}
+        return {"graphs": [entry.to_dict() for entry in service.catalogue.all()]}
 
     @app.get("/v1/files", response_model=FileList, tags=["graphs"], summary="Files below the data roots",
-             responses=told())  # fmt: skip
+             responses=refusals())  # fmt: skip
     async def list_files() -> Any:
         return {"files": await asyncio.to_thread(service.roots.listing)}
 
+    @app.get("/v1/graphs/{graph}", response_model=GraphDetails, tags=["graphs"], summary="One graph",
+             responses=refusals(404))  # fmt: skip
+    async def get_graph(graph: str, wait_s: Wait = 0) -> Any:
+        entry = service.catalogue.get(graph)
+        await _until(lambda: entry.state in ("ready", "failed") or service.bus.closed, wait_s)
+        return {**entry.to_dict(), "facts": entry.facts, "core": entry.core}
+
+    @app.post("/v1/graphs/{graph}/open", status_code=202, response_model=GraphAnswer, tags=["graphs"],
+              summary="Try again to open a graph that could not be opened",
+              responses=refusals(404, 409, 429, 503))  # fmt: skip
+    async def reopen_graph(graph: str) -> Any:
+        return (await service.record(service.reopen_graph, graph)).to_dict()
+
+    @app.delete("/v1/graphs/{graph}", status_code=204, tags=["graphs"], summary="Unload a graph, or stop opening it",
+                responses=refusals(404, 409))  # fmt: skip
+    async def remove_graph(graph: str) -> None:
+        await service.record(service.remove_graph, graph)
+
+
+def _add_new_graphs(app: FastAPI, service: Service) -> None:
     @app.post(
         "/v1/graphs", status_code=202, response_model=GraphAnswer, tags=["graphs"],
-        summary="Open a file below a data root, or generate a graph", responses=told(404, 409, 413, 415, 429, 503, 507),
+        summary="Open a file below a data root, or generate a graph",
+        responses=refusals(404, 409, 413, 415, 429, 503, 507),
     )  # fmt: skip
     async def add_graph(wanted: GraphRequest, response: Response) -> Any:
         if (wanted.path is None) == (wanted.generator is None):
@@ -193,11 +216,11 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
         origin |= {"path": wanted.path} if wanted.generator is None else {"generator": wanted.generator.model_dump()}
         entry = await service.look(service.add_graph, wanted.id, origin)
         response.headers["Location"] = f"/v1/graphs/{entry.id}"
-        return entry.tell()
+        return entry.to_dict()
 
     @app.post(
         "/v1/graphs/upload", status_code=202, response_model=GraphAnswer, tags=["graphs"],
-        summary="Open the graph file in the body", responses=told(409, 413, 415, 429, 503, 507),
+        summary="Open the graph file in the body", responses=refusals(409, 413, 415, 429, 503, 507),
         openapi_extra={"requestBody": {"required": True, "content": {
             "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
     )  # fmt: skip
@@ -217,69 +240,55 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
         finally:
             draft.unlink(missing_ok=True)
         response.headers["Location"] = f"/v1/graphs/{entry.id}"
-        return entry.tell()
-
-    @app.get("/v1/graphs/{graph}", response_model=GraphDetails, tags=["graphs"], summary="One graph",
-             responses=told(404))  # fmt: skip
-    async def get_graph(graph: str, wait_s: Wait = 0) -> Any:
-        entry = service.catalogue.get(graph)
-        await _until(lambda: entry.state in ("ready", "failed") or service.bus.closed, wait_s)
-        return {**entry.tell(), "facts": entry.facts, "core": entry.core}
-
-    @app.post("/v1/graphs/{graph}/open", status_code=202, response_model=GraphAnswer, tags=["graphs"],
-              summary="Try again to open a graph that could not be opened",
-              responses=told(404, 409, 429, 503))  # fmt: skip
-    async def reopen_graph(graph: str) -> Any:
-        return (await service.record(service.reopen_graph, graph)).tell()
-
-    @app.delete("/v1/graphs/{graph}", status_code=204, tags=["graphs"], summary="Unload a graph, or stop opening it",
-                responses=told(404, 409))  # fmt: skip
-    async def remove_graph(graph: str) -> None:
-        await service.record(service.remove_graph, graph)
+        return entry.to_dict()
 
 
 def _add_jobs(app: FastAPI, service: Service) -> None:
-    book, journal = service.book, service.journal
+    book = service.book
 
-    @app.get("/v1/jobs", response_model=JobList, tags=["jobs"], summary="Jobs, newest first", responses=told())
+    @app.get("/v1/jobs", response_model=JobList, tags=["jobs"], summary="Jobs, newest first", responses=refusals())
     async def list_jobs(offset: Offset = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Any:
         jobs = book.all()
-        return {"jobs": [job.tell() for job in jobs[offset : offset + limit]], "total": len(jobs)}
+        return {"jobs": [job.to_dict() for job in jobs[offset : offset + limit]], "total": len(jobs)}
 
     @app.post("/v1/jobs", status_code=202, response_model=JobAnswer, tags=["jobs"], summary="Submit a job",
-              responses=told(404, 409, 413, 415, 429, 503, 507))  # fmt: skip
+              responses=refusals(404, 409, 413, 415, 429, 503, 507))  # fmt: skip
     async def submit(wanted: JobRequest, response: Response) -> Any:
         job = Job(
             wanted.graph, str(wanted.algorithm), dict(wanted.options), wanted.source, deadline_s=wanted.deadline_s
         )
         await service.accept(job)
         response.headers["Location"] = f"/v1/jobs/{job.id}"
-        return job.tell()
+        return job.to_dict()
 
     @app.get("/v1/jobs/{job_id}", response_model=JobAnswer, tags=["jobs"], summary="State of a job",
-             responses=told(404))  # fmt: skip
+             responses=refusals(404))  # fmt: skip
     async def get_job(job_id: str, wait_s: Wait = 0) -> Any:
         job = book.get(job_id)
         await _until(lambda: job.state in OVER or service.bus.closed, wait_s)
-        return job.tell()
+        return job.to_dict()
 
     @app.post("/v1/jobs/{job_id}/cancel", status_code=202, response_model=JobAnswer, tags=["jobs"],
-              summary="Stop a job", responses=told(404, 409))  # fmt: skip
+              summary="Stop a job", responses=refusals(404, 409))  # fmt: skip
     async def cancel(job_id: str) -> Any:
         job = book.get(job_id)
         await service.record(book.cancel, job)
-        return job.tell()
+        return job.to_dict()
 
     @app.delete("/v1/jobs/{job_id}", status_code=204, tags=["jobs"], summary="Forget a job that is over",
-                responses=told(404, 409))  # fmt: skip
+                responses=refusals(404, 409))  # fmt: skip
     async def forget(job_id: str) -> None:
         job = book.get(job_id)
         if job.state not in OVER:
             raise Problem(409, f"the job is {job.state}", "cancel it first")
         await service.record(book.forget, job)
 
+
+def _add_results(app: FastAPI, service: Service) -> None:
+    book, journal = service.book, service.journal
+
     @app.get("/v1/jobs/{job_id}/trace", response_model=TraceAnswer, tags=["jobs"], summary="Who did what when",
-             responses=told(404))  # fmt: skip
+             responses=refusals(404))  # fmt: skip
     async def trace(job_id: str) -> Any:
         job = book.get(job_id)
         running = job.trace
@@ -288,7 +297,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/jobs/{job_id}/result", response_model=ResultPage, tags=["jobs"], summary="Rows of the result",
-        responses=told(404, 409),
+        responses=refusals(404, 409),
     )  # fmt: skip
     async def result(job_id: str, run: Run = 0, offset: Offset = 0, limit: Limit = 1000) -> Any:
         job = book.get(job_id)
@@ -298,7 +307,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/jobs/{job_id}/result/{array}.npy", tags=["jobs"], summary="One array as .npy", response_class=Response,
-        responses={**told(404, 409), 200: {"description": "the array", **binary}},
+        responses={**refusals(404, 409), 200: {"description": "the array", **binary}},
     )  # fmt: skip
     async def result_npy(job_id: str, array: str, run: Run = 0) -> Any:
         pieces = await asyncio.to_thread(forms.as_npy, journal, book.get(job_id), array, run)
@@ -306,7 +315,8 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/jobs/{job_id}/result.{form}", tags=["jobs"], summary="All of it: LDBC text, Arrow or Parquet",
-        response_class=Response, responses={**told(404, 406, 409, 507), 200: {"description": "the result", "content": {
+        response_class=Response,
+        responses={**refusals(404, 406, 409, 507), 200: {"description": "the result", "content": {
             "text/plain": {"schema": {"type": "string"}}, **binary["content"]}}},
     )  # fmt: skip
     async def result_form(job_id: str, form: Literal["ldbc", "arrow", "parquet"], run: Run = 0) -> Any:
@@ -321,7 +331,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
 
 
 def _add_queries(app: FastAPI, service: Service) -> None:
-    problems = told(404, 409, 429, 503, 504)
+    problems = refusals(404, 409, 429, 503, 504)
 
     @app.get("/v1/graphs/{graph}/levels", response_model=LevelsAnswer, tags=["queries"],
              summary="How many vertices are how far from a source", responses=problems)  # fmt: skip
@@ -331,14 +341,14 @@ def _add_queries(app: FastAPI, service: Service) -> None:
     @app.get("/v1/graphs/{graph}/distance", response_model=DistanceAnswer, tags=["queries"],
              summary="Edges between two vertices", responses=problems)  # fmt: skip
     async def distance(graph: str, source: VertexId, target: VertexId, deadline_s: Deadline = None) -> Any:
-        told = await service.ask(graph, source, searches.tell_distance, target=target, deadline_s=deadline_s)
-        return JSONResponse(told)
+        answer = await service.ask(graph, source, searches.tell_distance, target=target, deadline_s=deadline_s)
+        return JSONResponse(answer)
 
     @app.get("/v1/graphs/{graph}/path", response_model=PathAnswer, tags=["queries"], summary="A shortest path",
              responses=problems)  # fmt: skip
     async def path(graph: str, source: VertexId, target: VertexId, deadline_s: Deadline = None) -> Any:
-        told = await service.ask(graph, source, searches.tell_path, target=target, deadline_s=deadline_s)
-        return JSONResponse(told)
+        answer = await service.ask(graph, source, searches.tell_path, target=target, deadline_s=deadline_s)
+        return JSONResponse(answer)
 
     @app.get("/v1/graphs/{graph}/neighbours", response_model=NeighboursAnswer, tags=["queries"],
              summary="Who is within so many edges, nearest first", responses=problems)  # fmt: skip
@@ -357,14 +367,15 @@ def _add_queries(app: FastAPI, service: Service) -> None:
 def _add_events(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/events", tags=["events"], summary="What happens, live (server-sent events)", response_class=Response,
-        responses={**told(404, 429), 200: {"description": "events job, graph, worker, trace, gap, each with JSON data",
-                                           "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses={**refusals(404, 429), 200: {
+            "description": "events job, graph, worker, trace, gap, each with JSON data",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )  # fmt: skip
     async def events(job: Annotated[str | None, Query(max_length=64, description="of one job only")] = None) -> Any:
         first: list[tuple[str, dict[str, Any]]] = []
         if job is not None:
             known = service.book.get(job)
-            first = [("job", known.tell())]
+            first = [("job", known.to_dict())]
             running = known.trace
             first += [("trace", {"job": job, **event}) for event in (list(running.events) if running else [])]
         return EventStream(service.bus, job, first)

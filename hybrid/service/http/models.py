@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hybrid.config.schema import ALGORITHMS
+from hybrid.registry import ALGORITHMS
 
 _BIGGEST = 2**63 - 1
 VertexId = Annotated[int, Field(ge=0, le=_BIGGEST, description="a vertex, by your own id")]
-Algorithm = Literal[ALGORITHMS]  # type: ignore[valid-type]
+_NAMES = tuple(ALGORITHMS)
+Algorithm = Literal[_NAMES]  # type: ignore[valid-type]
 GraphId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 

@@ -53,7 +53,7 @@ class Job:
     def carry_out(self) -> None:
         self.runner.carry_out(self)
 
-    def tell(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The job as clients, and the journal, see it."""
         return {
             "id": self.id, "graph": self.graph, "algorithm": self.algorithm, "options": self.options,
@@ -75,14 +75,14 @@ class JobBook:
         """Accept a job: from now on it is not lost. Problem if it cannot be."""
         self._compute.require_room()
         try:
-            self._journal.write_job(job.id, job.tell())
+            self._journal.write_job(job.id, job.to_dict())
             with self._lock:
                 self._jobs[job.id] = job
             self._compute.submit(job)
         except (Problem, OSError):
             self.forget(job)
             raise
-        self._bus.publish("job", job.tell())
+        self._bus.publish("job", job.to_dict())
 
     def restore(self, document: dict[str, Any], runner: Any) -> Job:
         """A job from the journal; one that was not over waits again, unless the process keeps dying of it."""
@@ -131,7 +131,7 @@ class JobBook:
         """A job is over."""
         job.state, job.problem, job.finished, job.phase = state, problem, time.time(), state
         self._keep_state(job)
-        self._bus.publish("job", job.tell())
+        self._bus.publish("job", job.to_dict())
         self._drop_oldest()
 
     def take_back(self, job: Job) -> None:
@@ -141,13 +141,13 @@ class JobBook:
 
     def _keep_state(self, job: Job) -> None:
         try:
-            self._journal.write_job(job.id, job.tell())
+            self._journal.write_job(job.id, job.to_dict())
         except OSError as error:  # a full disk: a restart finds the job queued, and computes it again
             _log.warning("the state of job %s could not be kept: %s", job.id, error.strerror)
         self._journal.end_job(job.id)
 
     def publish(self, job: Job) -> None:
-        self._bus.publish("job", job.tell())
+        self._bus.publish("job", job.to_dict())
 
     def forget(self, job: Job) -> None:
         with self._lock:

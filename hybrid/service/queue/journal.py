@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import json
 import logging
-import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 from cpu_engine.graph.store.npy import map_npy, open_regular
 from cpu_engine.graph.store.removal import remove_tree
 from hybrid.errors import EnvironmentProblem
+from hybrid.results.atomic_write import atomic_write
 from hybrid.results.trace import Event, plain_number
 
 _log = logging.getLogger(__name__)
@@ -197,16 +197,7 @@ class Journal:
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write JSON so that a reader, and a machine that loses power, sees the old one or the new one."""
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(document, file, default=plain_number)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    atomic_write(path, json.dumps(document, default=plain_number), durable=True)
 
 
 def read_document(path: Path) -> dict[str, Any] | None:

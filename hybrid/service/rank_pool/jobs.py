@@ -17,9 +17,10 @@ from cpu_engine.graph.store.graph_store import is_store, save_store
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.bfs import reach_nothing
-from hybrid.config.schema import ON_RANKS, Config
+from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.job.algorithm_job import LibraryRun, conclude_run
+from hybrid.registry import ALGORITHMS
 from hybrid.results.trace import Trace
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.queue.jobs import Job
@@ -44,7 +45,7 @@ class CrewPlace:
 
     def takes(self, job: Job, config: Config) -> bool:
         """Whether this job is for the ranks; those that cannot be had for now leave all jobs to the service alone."""
-        if not self.crew.usable or job.algorithm not in ON_RANKS or config.sssp.strategy != "delta":
+        if not self.crew.usable or not ALGORITHMS[job.algorithm].on_ranks or config.sssp.strategy != "delta":
             return False
         if job.options.get("npu.mode", "off") != "off":
             return False  # who asks for the worker gets it, and that is the service's

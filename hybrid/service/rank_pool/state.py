@@ -66,7 +66,7 @@ class CrewState:
     def ends(self) -> None:
         self.state = ENDING
 
-    def tell(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For /readyz."""
         return {
             "wanted": self.wanted, "alive": self.alive, "restarts": self.restarts, "state": self.state,

@@ -14,7 +14,7 @@ import pytest
 import hybrid
 from cpu_engine.graph.graph import Graph as Rows
 from cpu_engine.pagerank import weighted as weighted_ranks
-from hybrid.algorithms import NAMES, description_of
+from hybrid.algorithms import description_of
 from hybrid.algorithms.algorithm import Found, PlainCheck, Task
 from hybrid.api.results import Result
 from hybrid.config import load_config
@@ -22,6 +22,7 @@ from hybrid.errors import NotCertified
 from hybrid.job import failed_proof
 from hybrid.job import proof as certify
 from hybrid.job.search_job import run_job
+from hybrid.registry import ALGORITHMS
 from tests.damage import break_engine, raised
 
 METHODS = {
@@ -55,10 +56,10 @@ def records(cache: Path) -> list[Path]:
 
 
 def test_every_algorithm_has_its_way() -> None:
-    assert set(METHODS) == set(NAMES)
+    assert set(METHODS) == set(ALGORITHMS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_python_gets_the_exact_answer(
     graph: hybrid.Graph, name: str, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -232,7 +233,7 @@ def test_pagerank_that_does_not_converge_is_no_failed_proof(graph: hybrid.Graph,
 
 def test_a_check_that_refuses_everything_gives_no_number(graph: hybrid.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse = PlainCheck(False, "no")
-    for name in NAMES:
+    for name in ALGORITHMS:
         monkeypatch.setattr(type(description_of(name)), "check", lambda self, task, found: refuse)
         with pytest.raises(NotCertified, match="no number is given"):
             asked(graph, name)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
-from hybrid.algorithms import NAMES
+from hybrid.algorithms import description_of
 from hybrid.algorithms.algorithm import Arrays, Check, Description, Found, PlainCheck, Task
 from hybrid.algorithms.distribution import TOP, describe_spread, group_facts, make_bins
 from hybrid.algorithms.field import INT, REAL, Field, Label, Level, Parent, Shared, Unfit, UserLabel
 from hybrid.algorithms.proof import restore, same_facts, take_in
-from hybrid.config.schema import ALGORITHMS, ON_RANKS, Config
+from hybrid.config.schema import Config
 from hybrid.job.sources import Source
+from hybrid.registry import ALGORITHMS
 from hybrid.report import render_page
 from hybrid.results.forms import write_forms
 
@@ -40,9 +41,8 @@ class Anything(Description):
         return PlainCheck(True, "")
 
 
-def test_schema_and_registry_know_the_same_algorithms() -> None:
-    assert NAMES == ALGORITHMS
-    assert set(ON_RANKS) <= set(ALGORITHMS)
+def test_every_entry_of_the_registry_leads_to_its_class() -> None:
+    assert [description_of(name).name for name in ALGORITHMS] == list(ALGORITHMS)
 
 
 @st.composite

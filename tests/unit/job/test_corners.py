@@ -17,12 +17,13 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.ranks.algorithms import NAMES as RANKED
-from hybrid.algorithms import NAMES, algorithm_named
+from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.config import load_config
 from hybrid.job.algorithm_job import run_once
 from hybrid.job.sources import Source
 from hybrid.ranks.rendezvous import Agreed
+from hybrid.registry import ALGORITHMS
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.naive import centrality, components, k_core, labels, louvain, pagerank, sssp, triangles
@@ -117,7 +118,7 @@ def answer(name: str, edges: Edges, vertices: list[int], directed: bool, rule: s
 
 @pytest.mark.parametrize("rule", ["drop", "keep"])
 @pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("name", [one for one in NAMES if one not in ("bfs", "louvain")])
+@pytest.mark.parametrize("name", [one for one in ALGORITHMS if one not in ("bfs", "louvain")])
 def test_as_the_naive_reference(name: str, directed: bool, rule: str) -> None:
     for corner, (edges, vertices) in CORNERS.items():
         if name == "betweenness" and rule == "keep":

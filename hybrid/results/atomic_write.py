@@ -8,7 +8,7 @@ from exchange.errors import ExchangeError
 from exchange.filesystem.folder import Folder
 
 
-def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+def atomic_write(path: Path, content: str | bytes, *, durable: bool = False) -> None:
     """A reader sees the old file or the new one; OSError if it cannot be written.
 
     The draft has a random name that no other user can take first: a link put there would be written through.
