@@ -1,7 +1,7 @@
 """Measures this machine: the worker's device, rounds through the exchange directory, the CPU engines' edge rates.
 
 Everything is the real thing - a worker process with MindSpore, files, our engines on a generated graph. What counts is
-the best of the repeats (over several roots, the median of each one's best): others at work only ever make a figure
+the best of the repeats (over several roots, the median of each one's best): other load only ever makes a figure
 worse. Invariant: nothing stays behind but built graphs in the cache; a worker that fails is an error, never a number.
 """
 
@@ -18,7 +18,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numba
 import numpy as np
@@ -45,29 +47,28 @@ SCALES = (16, 18)  # one that fits into a cache and one that does not
 CORES = (256, 1024, 4096)
 FORMATS = ("text", "binary")
 BATCH = 64  # roots at once
-LEVELS = 512  # of the path that tells what an empty level costs
+LEVELS = 512  # of the path on which an empty level is measured
 _ROOTS, _REPEATS, _ROUNDS = 5, 12, 15
-_THICK_EDGES = 4096  # steps with fewer edges tell the cost of a level, not of an edge
+_THICK_EDGES = 4096  # steps with fewer edges show the cost of a level, not of an edge
 _DEVICE_TIMEOUT_S = 120
-_FIX = "run `python run.py doctor`, which starts a worker and tells what is missing"
+T = TypeVar("T")
+_FIX = "run `python run.py doctor`, which starts a worker and names what is missing"
 
-Tell = Callable[[str], None]
 
-
-def measure(config: Config, tell: Tell = lambda text: None) -> Calibration:
-    """All of it; ``tell`` hears what is going on."""
+def measure(config: Config, report: Callable[[str], None] = lambda text: None) -> Calibration:
+    """All of it; ``report`` is called with what is measured next."""
     began = time.perf_counter()
     cpus = len(os.sched_getaffinity(0))
     busy = os.getloadavg()[0] / cpus
     if parse_device(config.npu.device) is not None:
         config = _with_npu(config, device="auto")
-    tell("the worker's device")
+    report("the worker's device")
     device = measure_device(config)
-    tell("building the graphs")
+    report("building the graphs")
     graphs = {scale: _generated(config, kind="kronecker", scale=scale) for scale in SCALES}
-    tell("rounds through the exchange directory")
+    report("rounds through the exchange directory")
     rounds = measure_rounds(config, graphs[max(SCALES)])
-    tell("the CPU engines")
+    report("the CPU engines")
     cpu = measure_cpu(graphs, _generated(config, kind="grid", rows=1, cols=LEVELS))
     return Calibration(
         version=VERSION,
@@ -98,8 +99,8 @@ def measure_device(config: Config) -> DeviceRates:
             raise EnvironmentProblem(f"the worker did not measure within {_DEVICE_TIMEOUT_S} s", fix=_FIX) from None
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
-        told = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise EnvironmentProblem(f"the worker could not measure: {told.partition('error: ')[2] or told}", fix=_FIX)
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise EnvironmentProblem(f"the worker could not measure: {said.partition('error: ')[2] or said}", fix=_FIX)
     return device_rates(json.loads(lines[-1]), config.npu.threads)
 
 
@@ -209,33 +210,29 @@ def measure_cpu(graphs: dict[int, Graph], path: Graph) -> CpuRates:
 
 def _time_search(graph: Graph, name: str, engine_name: str) -> SearchTime:
     engine = make_engine(engine_name, CoreSplit(graph))
-    times, steps, edges = [], [], []
-    for root in _roots(graph, _ROOTS):
-        best = math.inf
-        for _ in range(_REPEATS):
-            t0 = time.perf_counter()
-            found = traverse_alone(engine, root)
-            best = min(best, time.perf_counter() - t0)
-        times.append(best)
-        steps.append(found.steps)
-        edges.append(found.edges_looked_at)
+    best = [_best_of(partial(traverse_alone, engine, root)) for root in _roots(graph, _ROOTS)]
+    seconds, steps, edges = zip(*((spent, found.steps, found.edges_looked_at) for found, spent in best), strict=True)
     return SearchTime(
-        name, graph.n, graph.m, engine_name, "auto", 1, statistics.median(times),
+        name, graph.n, graph.m, engine_name, "auto", 1, statistics.median(seconds),
         round(statistics.median(steps)), round(statistics.median(edges)),
     )  # fmt: skip
 
 
 def _time_many(graph: Graph, name: str) -> SearchTime:
     engine, roots = ManyBfs(graph), np.array(_roots(graph, BATCH), np.int64)
+    found, spent = _best_of(lambda: engine.run(roots))
+    work = found.levels_run, found.edges_looked_at
+    return SearchTime(name, graph.n, graph.m, "many", "auto", roots.size, spent, *work)
+
+
+def _best_of(run: Callable[[], T]) -> tuple[T, float]:
+    """The last result of several runs, and the seconds of the fastest."""
     best = math.inf
     for _ in range(_REPEATS):
         t0 = time.perf_counter()
-        found = engine.run(roots)
+        found = run()
         best = min(best, time.perf_counter() - t0)
-    return SearchTime(
-        name, graph.n, graph.m, "many", "auto", roots.size, best,
-        found.levels_run, found.edges_looked_at,
-    )  # fmt: skip
+    return found, best
 
 
 def _edge_rate(graph: Graph, strategy: str) -> float:
@@ -263,12 +260,8 @@ def _edge_rate(graph: Graph, strategy: str) -> float:
 def _level_seconds(path: Graph) -> float:
     """What a level costs that holds one vertex: steps down a path, one level each."""
     engine = LevelBfs(CoreSplit(path), "push")
-    best = math.inf
-    for _ in range(_REPEATS):
-        t0 = time.perf_counter()
-        found = traverse_alone(engine, path.n - 1)
-        best = min(best, (time.perf_counter() - t0) / max(1, found.steps))
-    return best
+    found, spent = _best_of(lambda: traverse_alone(engine, path.n - 1))
+    return spent / max(1, found.steps)
 
 
 def _roots(graph: Graph, count: int) -> list[int]:
