@@ -8,6 +8,7 @@ facts that the arrays bear out.
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def same_facts(told: Any, borne_out: dict[str, Any]) -> bool:
 
     def same(name: str, value: Any) -> bool:
         other = told.get(name)
-        if isinstance(value, float) and isinstance(other, int | float):
+        if isinstance(value, float) and isinstance(other, int | float) and abs(other) <= sys.float_info.max:
             return math.isclose(value, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
         return bool(value == other)
 

@@ -100,6 +100,13 @@ def test_the_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     assert (states[accepted], states[waiting]) == ("queued", "cancelled")
 
 
+FALSE: list[dict[str, Any]] = [  # each is JSON of the right types to Python, and nothing that a client can be told
+    {"created": 10**400}, {"created": float("nan")}, {"finished": float("inf")}, {"deadline_s": 10**400},
+    {"progress": {}}, {"progress": {"done": "x", "total": []}}, {"state": "undone"}, {"phase": "\ud800"},
+    {"problem": {}}, {"algorithm": "none"}, {"options": {"a": float("nan")}}, {"started": True},
+]  # fmt: skip
+
+
 def test_a_damaged_journal_keeps_no_service_from_starting(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -121,6 +128,7 @@ def test_a_damaged_journal_keeps_no_service_from_starting(tmp_path: Path) -> Non
         '{"created": "x"}',
         good,
         good.replace('"options": {}', '"options": 5'),
+        *(json.dumps({**json.loads(good), "id": f"damaged{number}", **wrong}) for number, wrong in enumerate(FALSE, 8)),
     ]
     for number, text in enumerate(damaged):
         folder = tmp_path / "journal" / "jobs" / f"damaged{number}"
@@ -131,7 +139,10 @@ def test_a_damaged_journal_keeps_no_service_from_starting(tmp_path: Path) -> Non
     for number, origin in enumerate(origins):
         document = {"id": f"false{number}", "origin": origin, "created": 1.0}
         (tmp_path / "journal" / "graphs" / f"false{number}.json").write_text(json.dumps(document))
+    (tmp_path / "journal" / "jobs" / done / "trace.jsonl").write_text("[" * 100_000)
+    (tmp_path / "journal" / "uploads" / "no.part").mkdir()
     with running(tmp_path, f"service.data_roots=[{data}]") as service:
+        assert json.loads(raw(service, "GET", f"/v1/jobs/{done}/trace")[2])["events"] == []
         states = {one["id"]: one["state"] for one in service.client.graphs()}
         assert states.pop("false4") == "failed", "its upload is not there"
         assert states == {GRAPH: "ready", "kept": "ready"}

@@ -15,26 +15,22 @@ import logging
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from types import NoneType
 from typing import IO, Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from cpu_engine.graph.store.npy import map_npy, open_regular
 from cpu_engine.graph.store.removal import remove_tree
+from hybrid.config.schema import ALGORITHMS
 from hybrid.errors import EnvironmentProblem
 from hybrid.results.atomic_write import atomic_write
 from hybrid.results.trace import Event, plain_number
+from hybrid.service.http.models import JobAnswer
 
 _log = logging.getLogger(__name__)
 _START = "start-"
 _LONGEST = 1 << 28  # bytes of a document that are read; a summary of 64 runs has some ten thousand
-_OBJECT = (dict, NoneType)
-_JOB: dict[str, Any] = {
-    "id": str, "graph": str, "algorithm": str, "options": dict, "source": object, "created": (int, float),
-    "deadline_s": (int, float, NoneType), "state": str, "phase": str, "progress": dict,
-    "started": (int, float, NoneType), "finished": (int, float, NoneType), "summary": _OBJECT, "problem": _OBJECT,
-}  # fmt: skip
 _GRAPH: dict[str, Any] = {"id": str, "origin": dict, "created": (int, float)}
 
 
@@ -65,7 +61,8 @@ class Journal:
         known = {document.get("id") for document in self.graphs()}
         for part in self.uploads.glob("*.part"):  # of an upload that was under way, unless a graph has that name
             if part.name not in known:
-                part.unlink()
+                with contextlib.suppress(IsADirectoryError):
+                    part.unlink()
 
     def close(self) -> None:
         if self._held is not None:
@@ -120,7 +117,11 @@ class Journal:
         path = self.job_folder(job_id) / "trace.jsonl"
         if not path.is_file():
             return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        try:
+            events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except (ValueError, RecursionError):
+            events = [None]
+        return events if all(isinstance(event, dict) for event in events) else []  # damaged: no picture, no more
 
     def forget_job(self, job_id: str) -> None:
         remove_tree(self.job_folder(job_id))
@@ -130,7 +131,7 @@ class Journal:
         found = []
         for folder in self._jobs.iterdir():
             document = read_document(folder / "job.json")
-            if document is None or not _fits(document, _JOB) or document["id"] != folder.name:
+            if document is None or not _is_job(document) or document["id"] != folder.name:
                 _log.warning("journal: removing %s, which has no job", folder.name)
                 remove_tree(folder)
             else:
@@ -191,7 +192,7 @@ class Journal:
     def graphs(self) -> list[dict[str, Any]]:
         """All graphs, oldest first; what is no graph's document is left where it is."""
         documents = [read_document(path) for path in self._graphs.glob("*.json")]
-        found = [document for document in documents if document is not None and _fits(document, _GRAPH)]
+        found = [document for document in documents if document is not None and _is_graph(document)]
         return sorted(found, key=lambda document: float(document["created"]))
 
 
@@ -210,6 +211,24 @@ def read_document(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _fits(document: dict[str, Any], kinds: dict[str, Any]) -> bool:
-    """Whether a document has these parts, of these types: it may be damaged, or of another program."""
-    return all(name in document and isinstance(document[name], kind) for name, kind in kinds.items())
+def _is_job(document: dict[str, Any]) -> bool:
+    """Whether a document is what clients are told of a job: it may be damaged, or of another program."""
+    try:
+        JobAnswer.model_validate(document, strict=True)
+    except ValidationError:
+        return False
+    return document["algorithm"] in ALGORITHMS and _can_be_told(document)
+
+
+def _is_graph(document: dict[str, Any]) -> bool:
+    return all(isinstance(document.get(name), kind) for name, kind in _GRAPH.items()) and _can_be_told(document)
+
+
+def _can_be_told(document: dict[str, Any]) -> bool:
+    """Whether it is JSON in UTF-8 once more, which NaN and lone surrogates are not, and can be sorted by its time."""
+    try:
+        json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
+        float(document["created"])
+    except (ValueError, OverflowError):
+        return False
+    return True

@@ -152,6 +152,8 @@ def test_forms(tmp_path: Path) -> None:
 def test_facts_are_compared_up_to_rounding() -> None:
     assert same_facts({"sum": 1.0 + 1e-12, "count": 3}, {"sum": 1.0, "count": 3})
     assert not same_facts({"sum": 1.0 + 1e-6, "count": 3}, {"sum": 1.0, "count": 3})
+    for wrong in (10**400, -(10**400), float("nan"), float("inf")):  # JSON to Python, all of them
+        assert not same_facts({"sum": wrong}, {"sum": 1.0})
     assert not same_facts({"count": 4}, {"count": 3})
     assert not same_facts(None, {"count": 3})
 
