@@ -22,8 +22,8 @@ from pydantic import ValidationError
 
 from cpu_engine.graph.store.npy import map_npy, open_regular
 from cpu_engine.graph.store.removal import remove_tree
-from hybrid.config.schema import ALGORITHMS
 from hybrid.errors import EnvironmentProblem
+from hybrid.registry import ALGORITHMS
 from hybrid.results.atomic_write import atomic_write
 from hybrid.results.trace import Event, plain_number
 from hybrid.service.http.models import JobAnswer
