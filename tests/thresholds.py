@@ -284,7 +284,6 @@ NOT_A_THRESHOLD: dict[str, str] = {
         pagerank.engine: _OUTSIDE _CORE
         bfs.ranks.level_synchronous: FOLD SPREAD
         bfs.ranks.parents: WISHES ANSWERS
-        bfs.ranks.recorded_parents: WISHES ANSWERS
         comm.mpi: _NOTICE _PIECE _RUN_SHIFT _RUNS
         comm.requests: TAG_REDUCE TAG_BROADCAST TAG_CONTROL TAG_OUTSIDE_ROUND FIRST_OUTSIDE_TAG LAST_TAG
         comm.termination: ASK ANSWER OVER _FIELDS
@@ -325,7 +324,6 @@ NOT_A_THRESHOLD: dict[str, str] = {
         """,
     "layout of a message or a file": """
         ranks.statistics: PAIR_BYTES
-        comm.encoding: PAIR_BYTES
         comm.framing: _HEADER _ALIGNMENT
         comm.updates: HEADER_BYTES
         graph.store.array_folder: META_BYTES

@@ -14,8 +14,6 @@ and their values: each value minus the smallest in the message, in 0 (all are eq
     offsets32  positions                                  16 + 4 count + b count
     ids        the vertices' own ids: for receivers that  16 + 4 count + b count
                keep no list; never chosen otherwise
-
-Flags travel as values of 0 bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from cpu_engine.comm.kernels import pack as kernel
 from cpu_engine.comm.requests import NO_BYTES
 
 HEADER_BYTES = kernel.HEADER_BYTES
-PAIR_BYTES = 8  # what one update takes as (id, value), the yardstick
 _SHORT_OFFSETS = 1 << 16
 _NO_NAMES = np.empty(0, np.int32)
 _UNSIGNED: dict[int, type[np.unsignedinteger]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}

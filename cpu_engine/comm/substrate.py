@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 
 from cpu_engine.comm.encoding import (
-    PAIR_BYTES,
     AgreedList,
     Encoding,
     Packed,
@@ -74,11 +73,6 @@ class Tally:
     bytes: int = 0
     updates: int = 0
 
-    @property
-    def pair_bytes(self) -> int:
-        """What the same updates would have taken as (id, value) pairs."""
-        return PAIR_BYTES * self.updates
-
 
 @dataclass(slots=True)
 class PhaseStatistics:
@@ -98,15 +92,6 @@ class PhaseStatistics:
         tally.messages += 1
         tally.bytes += packed.payload.size
         tally.updates += packed.count
-
-    def total(self) -> Tally:
-        """Over all encodings."""
-        tallies = self.sent.values()
-        return Tally(
-            sum(tally.messages for tally in tallies),
-            sum(tally.bytes for tally in tallies),
-            sum(tally.updates for tally in tallies),
-        )
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,6 @@ def word_of_flags(flags, at):
     return np.uint64(word)
 
 
-def raise_flags(flags, at, word):
-    """``flags[at + j] = 1`` for each bit j of ``word``; 64 flags, uint8."""
-    for j in range(WORD):
-        if (int(word) >> j) & 1:
-            flags[at + j] = 1
-
-
 def lowest_bit(word):
     """The number of the lowest bit that is set; there must be one."""
     return (int(word) & -int(word)).bit_length() - 1
@@ -114,25 +107,6 @@ def _word_of_flags(typingctx, flags, at):
 
 
 @intrinsic
-def _raise_flags(typingctx, flags, at, word):
-    def codegen(context, builder, signature, args):
-        place = _vector_pointer(context, builder, signature.args[0], args[0], args[1])
-        i8, i32 = ir.IntType(8), ir.IntType(32)
-        # Byte j // 8 of the word goes to lane j, where its bit j % 8 decides.
-        word_bytes = builder.bitcast(args[2], ir.VectorType(i8, 8))
-        lanes = ir.Constant(ir.VectorType(i32, WORD), [j // 8 for j in range(WORD)])
-        spread = builder.shuffle_vector(word_bytes, word_bytes, lanes)
-        row = ir.VectorType(i8, WORD)
-        chosen = builder.and_(spread, ir.Constant(row, [1 << (j % 8) for j in range(WORD)]))
-        bits = builder.icmp_unsigned("!=", chosen, ir.Constant(row, [0] * WORD))
-        before = builder.load(place, align=1)
-        builder.store(builder.select(bits, ir.Constant(row, [1] * WORD), before), place, align=1)
-        return context.get_dummy_value()
-
-    return types.void(flags, types.intp, types.uint64), codegen
-
-
-@intrinsic
 def _lowest_bit(typingctx, word):
     def codegen(context, builder, signature, args):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -163,11 +137,6 @@ def _overload_note(left, left_at, right, right_at, lowest, highest):
 @overload(word_of_flags)
 def _overload_flags(flags, at):
     return lambda flags, at: _word_of_flags(flags, at)  # type: ignore[call-arg]
-
-
-@overload(raise_flags)
-def _overload_raise(flags, at, word):
-    return lambda flags, at, word: _raise_flags(flags, at, word)  # type: ignore[call-arg]
 
 
 @overload(lowest_bit)

@@ -48,6 +48,19 @@ def _pushed(field: Field, call: Call, near: Call | None, sides: int) -> list[str
     return lines
 
 
+def _parameters(field: Field, call: Call, near: Call | None, sides: int, synchronous: bool) -> list[str]:
+    """What the share takes besides its thread."""
+    own, read = f"{local(field.name)}_now", f"{local(field.name)}_read"
+    parameters = ["rounds", "thin", "crowd", "frontier", own, "mark", "found", "sizes", "history", "left"]
+    weighted = ["weights_"] if "weights" in call.arrays else []
+    for side in range(sides):
+        parameters += [f"{name}{side}" for name in ["begin_", "end_", "targets_", *weighted]]
+    parameters += ["piles"] if near is not None else []
+    parameters += [read] if synchronous else []
+    parameters += [name for name in [*call.arrays, *(near.arrays if near else [])] if name != "weights"]
+    return list(dict.fromkeys(parameters))
+
+
 def thin_text(field: Field, call: Call, near: Call | None, sides: int, synchronous: bool) -> tuple[str, list[str]]:
     """Push from the frontier, and from the next one, while they have few arcs; and the share's parameters.
 
@@ -55,14 +68,7 @@ def thin_text(field: Field, call: Call, near: Call | None, sides: int, synchrono
     frontier and the limit of priority, and returns them with the number of rounds that were run.
     """
     own, read = f"{local(field.name)}_now", f"{local(field.name)}_read"
-    weighted = "weights" in call.arrays
-    parameters = ["rounds", "thin", "crowd", "frontier", own, "mark", "found", "sizes", "history", "left"]
-    for side in range(sides):
-        parameters += [f"begin_{side}", f"end_{side}", f"targets_{side}", *([f"weights_{side}"] if weighted else [])]
-    parameters += ["piles"] if near is not None else []
-    parameters += [read] if synchronous else []
-    parameters += [name for name in [*call.arrays, *(near.arrays if near else [])] if name != "weights"]
-    parameters = list(dict.fromkeys(parameters))
+    parameters = _parameters(field, call, near, sides, synchronous)
     opening = [*opened_pile(field, near), "limit = lowest"] if near is not None else []
     remember = [f"{read}[at] = {own}[at]"] if synchronous else []
     advance = ["given_round += 1"] if "given_round" in parameters else []

@@ -21,4 +21,4 @@ def test_every_policy_and_engine(ranks: int, name: str, tmp_path: Path) -> None:
     save_store(build_graph(GRAPHS[name](), directed=False), tmp_path / "graph")
     done = run_ranks(SCRIPT, ranks, timeout_s=110, arguments=[str(tmp_path / "graph")])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "30 searches proved" in done.stdout
+    assert "30 searches proved, 350 together" in done.stdout

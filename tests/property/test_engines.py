@@ -78,6 +78,7 @@ from tests.naive import triangles as naive_triangles
 from tests.property import test_build_property as build_reference
 from tests.property import test_loops as loops
 from tests.property import test_vertex_programs as programs
+from tests.property.ranks import test_many_sources_ranks as many_on_ranks
 from tests.property.ranks import test_partition as partition_reference
 from tests.property.ranks import test_ranks as rank_searches
 from tests.property.ranks import test_ranks_library as rank_library
@@ -333,6 +334,9 @@ def check_rank_searches(case: Case, random: np.random.Generator) -> None:
         engines = [RankEngine(part, engine=engine, sync=sync) for part in parts]
         for root in roots_of(case, random):
             rank_searches.check(case.graph, engines, root)
+    roots = np.array(roots_of(case, random, 70))
+    found = many_on_ranks.together(parts, case.graph, roots)
+    assert found.tolist() == [case.levels(root) for root in roots.tolist()]
 
 
 def check_rank_library(case: Case, random: np.random.Generator) -> None:

@@ -49,10 +49,10 @@ def ask_parents(
         return found
     with statistics.packing():
         questions = {q: _question(part, q, wish, level) for q, wish in wishes.items()}
-    asked = yield from _exchange(WISHES, questions, askers, "bitset", statistics)
+    asked = yield from exchange_parents(WISHES, questions, askers, "bitset", statistics)
     with statistics.packing():
         answers = {q: _answer(part, part.mirrors_with_in[q], question, level, parent) for q, question in asked.items()}
-    replies = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
+    replies = yield from exchange_parents(ANSWERS, answers, tuple(wishes), "ids", statistics)
     with statistics.packing():
         for q, message in replies.items():
             masters = part.masters_written_at[q][wishes[q]]
@@ -60,9 +60,10 @@ def ask_parents(
     return found
 
 
-def _exchange(
+def exchange_parents(
     tag: int, outgoing: dict[int, np.ndarray], expect: tuple[int, ...], form: str, statistics: RankStatistics
 ) -> Generator[Any, Any, dict[int, np.ndarray]]:
+    """One side of asking for parents: an exchange that counts as traffic of parents."""
     for message in outgoing.values():
         statistics.sent(PARENTS, form, message.size)
     t0 = time.perf_counter()

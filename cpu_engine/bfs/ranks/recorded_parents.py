@@ -7,17 +7,14 @@ internal ids in the list's order.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
-from cpu_engine.comm.requests import Exchange
+from cpu_engine.bfs.ranks.parents import ANSWERS, WISHES, exchange_parents
 from cpu_engine.graph.partition.part import Part
-from cpu_engine.ranks.statistics import PARENTS, RankStatistics
-
-WISHES, ANSWERS = 5, 6  # tags, as in ranks_parents.py
+from cpu_engine.ranks.statistics import RankStatistics
 
 
 def ask_recorded(part: Part, parent: np.ndarray, statistics: RankStatistics) -> Generator[Any, Any, np.ndarray]:
@@ -32,10 +29,10 @@ def ask_recorded(part: Part, parent: np.ndarray, statistics: RankStatistics) -> 
         return found
     with statistics.packing():
         questions = {q: np.packbits(wish) for q, wish in wishes.items()}
-    asked = yield from _exchange(WISHES, questions, askers, "bitset", statistics)
+    asked = yield from exchange_parents(WISHES, questions, askers, "bitset", statistics)
     with statistics.packing():
         answers = {q: _answer(part, part.mirrors_with_in[q], bits, parent) for q, bits in asked.items()}
-    replies = yield from _exchange(ANSWERS, answers, tuple(wishes), "ids", statistics)
+    replies = yield from exchange_parents(ANSWERS, answers, tuple(wishes), "ids", statistics)
     with statistics.packing():
         for q, message in replies.items():
             found[part.masters_written_at[q][wishes[q]]] = message.view(np.int32)
@@ -45,14 +42,3 @@ def ask_recorded(part: Part, parent: np.ndarray, statistics: RankStatistics) -> 
 def _answer(part: Part, mirrors: np.ndarray, bits: np.ndarray, parent: np.ndarray) -> np.ndarray:
     wanted = mirrors[np.unpackbits(bits, count=mirrors.size).view(np.bool_)]
     return np.ascontiguousarray(part.internal_of[parent[wanted]], np.int32).view(np.uint8)
-
-
-def _exchange(
-    tag: int, outgoing: dict[int, np.ndarray], expect: tuple[int, ...], form: str, statistics: RankStatistics
-) -> Generator[Any, Any, dict[int, np.ndarray]]:
-    for message in outgoing.values():
-        statistics.sent(PARENTS, form, message.size)
-    t0 = time.perf_counter()
-    arrived: dict[int, np.ndarray] = yield Exchange(tag, outgoing, expect)
-    statistics.waited(t0, PARENTS)
-    return arrived

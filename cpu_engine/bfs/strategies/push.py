@@ -70,12 +70,11 @@ class BucketedPushExpander(PrivatePushExpander):
         level: np.ndarray,
         parent: np.ndarray,
         *,
-        threads: int | None = None,
-        private_vertices: int = PRIVATE_VERTICES,
         medium_edges: int = MEDIUM_EDGES,
         huge_edges: int = HUGE_EDGES,
+        **private: int,
     ) -> None:
-        super().__init__(split, level, parent, threads=threads, private_vertices=private_vertices)
+        super().__init__(split, level, parent, **private)
         self._medium_edges, self._huge_edges = medium_edges, huge_edges
         self._ordered = np.empty(level.size, np.int32)
 

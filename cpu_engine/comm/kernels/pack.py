@@ -1,6 +1,6 @@
 """Updates of agreed lists to bytes and back; the formats are described in cpu_engine/comm/encoding.py.
 
-Values are uint32, smaller is better; flags are uint8. Packing looks at a list's values side by side: those of a list
+Values are uint32, smaller is better. Packing looks at a list's values side by side: those of a list
 that is no range are gathered first. Then two steps: a survey, which marks the updates as bits in ``words`` and counts
 them, and the writing, once the caller knows the format and has made room. Unpacking goes straight to the
 places: ``begin + position``, or ``indices[position]`` where indices are given (None: a range). Arrays are copied and

@@ -18,7 +18,7 @@ ROWS_AHEAD = 24  # vertices ahead at which a row's ends, and then its list, are 
 LISTS_AHEAD = 12
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")  # a call would count references to the arrays of both groups, level by level
 def push_stretch(rows, vertices, first, last, tree, depth, mine, size):
     """Append the neighbours of vertices[first:last] that gain to ``mine``; return its size and edges looked at."""
     row_begin, row_end, targets = rows.begin, rows.end, rows.targets
