@@ -1,4 +1,4 @@
-"""Every path on the architecture page, and in its drawing, is a file or folder of the repository."""
+"""Every path on the pages, and in the architecture's drawing, is a file or folder of the repository."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE, DRAWING = ROOT / "docs" / "architecture.md", ROOT / "docs" / "architecture.svg"
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
 _PATH = re.compile(r"[a-z_0-9]+(?:/[a-z_0-9]+)*(?:\.[a-z]+)?")
+_TOP = "hybrid|cpu_engine|npu_engine|exchange|benchmarks|tests|configs|examples|docs"
+_MENTION = re.compile(rf"(?<![\w/.-])(?:{_TOP})/[\w./-]*\w")
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +73,9 @@ def test_every_package_with_code_of_its_own_is_in_the_table(there: set[str]) -> 
         if re.fullmatch(r"(hybrid|cpu_engine)/[a-z_0-9]+", name) and f"{name}/__init__.py" in there
     }
     assert rooms - listed == set(), "these folders have no row"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_path_in_the_text_is_there(there: set[str], page: Path) -> None:
+    named = {name for name in _MENTION.findall(page.read_text(encoding="utf-8")) if "NAME" not in name}
+    assert named <= there, named - there
