@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hybrid.networkx_backend.clusters import (
     average_clustering,
     clustering,
@@ -59,10 +61,7 @@ from hybrid.networkx_backend.paths import (
 from hybrid.networkx_backend.ranks import (
     pagerank,
 )
-from hybrid.networkx_backend.rules import (
-    can_run,
-    should_run,
-)
+from hybrid.networkx_backend.rules import Arguments, Verdict, refusal, should_run
 from hybrid.networkx_backend.scores import (
     betweenness_centrality,
     closeness_centrality,
@@ -125,3 +124,8 @@ __all__ = [
     "triangles",
     "weakly_connected_components",
 ]
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
+    """True, or why these arguments are not for Tandem."""
+    return refusal(name, globals()[name], args, kwargs)

@@ -1,6 +1,6 @@
 """Whether Tandem can answer a call, and whether it should: True, or the reason why not.
 
-Invariant: ``can_run`` looks at the arguments only, never at edges, so asking costs nothing.
+Invariant: ``refusal`` looks at the arguments only, never at edges, so asking costs nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Arguments = dict[str, Any]
 Verdict = bool | str
 
 
-def can_run(name: str, args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
-    """True, or why these arguments are not for Tandem."""
+def refusal(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Arguments) -> Verdict:
+    """True, or why these arguments of the function are not for Tandem."""
     try:
-        bound = _signature(name).bind(*args, **kwargs)
+        bound = _signature(function).bind(*args, **kwargs)
     except TypeError as error:
         return str(error)
     bound.apply_defaults()
@@ -57,11 +57,7 @@ def _size(graph: Any) -> tuple[int, int]:
     return arcs if graph.is_directed() else arcs // 2, len(rows)
 
 
-@cache
-def _signature(name: str) -> inspect.Signature:
-    from hybrid.networkx_backend import dispatch
-
-    return inspect.signature(getattr(dispatch, name))
+_signature = cache(inspect.signature)
 
 
 def _directed(asked: Arguments) -> str:
