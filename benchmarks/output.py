@@ -30,7 +30,7 @@ class Report:
     lines: list[str] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     absent: list[Peer] = field(default_factory=list)
-    failed: bool = False  # something was found that must not be: the exit code tells
+    failed: bool = False  # something was found that must not be: the exit code is 1
 
 
 def check_targets(options: argparse.Namespace) -> None:

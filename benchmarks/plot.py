@@ -21,7 +21,7 @@ _PLOT_HEIGHT = 380
 _NAME_GAP = 17
 _MOST_TICKS = 16  # more x values than that get round ticks instead of one each
 _LINEAR_SPAN = 20  # a bar this much shorter than the longest is still to be seen
-# Okabe-Ito: told apart with any colour vision; marks differ as well.
+# Okabe-Ito: distinct for any colour vision; marks differ as well.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#a64d79", "#8a6d00", "#56b4e9", "#555555", "#e69f00")
 _STYLE = """
 svg { background: #fff; font: 13px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,7 @@ def chosen_peers(options: argparse.Namespace) -> tuple[list[Peer], list[Peer]]:
 
 
 def run_contest(workload: Workload, options: argparse.Namespace) -> Contest:
-    """Let everybody traverse ``workload`` in turns."""
+    """Let all contestants traverse ``workload`` in turns."""
     present, absent = chosen_peers(options)
     numberings = {"user", "internal"} if options.ids == "both" else {options.ids}
     program = find_program(options.gap) if options.gap else None
@@ -106,13 +107,31 @@ def run_contest(workload: Workload, options: argparse.Namespace) -> Contest:
         if program is not None:
             for ids in sorted(numberings, reverse=True):
                 hall.seat_gap(program, ids, suffix=f", {ids} ids" if len(numberings) > 1 else "")
-        with progress("measuring", "turn") as bar:
-            contest.records += play(
-                hall.contestants, workload.roots, rounds=options.rounds, trials=options.trials,
-                between=lambda: time.sleep(options.pause), tell=bar,
-            )  # fmt: skip
+        contest.records += play_as_asked(hall.contestants, workload.roots, options)
         hall.note_memory()
     return contest
+
+
+def play_as_asked(
+    contestants: Sequence[Contestant], roots: Sequence[Root], options: argparse.Namespace
+) -> list[Record]:
+    """Play with the rounds, trials and pauses of the command line."""
+    with progress("measuring", "turn") as bar:
+        return play(
+            contestants, roots, rounds=options.rounds, trials=options.trials,
+            between=lambda: time.sleep(options.pause), report=bar,
+        )  # fmt: skip
+
+
+def own_process(workload: Workload, options: argparse.Namespace, open_things: ExitStack) -> Seat:
+    """A process of ours with the graph in internal ids; it ends with ``open_things``."""
+    folder = open_things.enter_context(work_folder(options))
+    hand_out(workload.graph, folder, set(), gap=False)
+    seat = Seat(OURS, options.threads, folder / "tandem.log", options.time_limit)
+    open_things.callback(seat.close)
+    seat.ask("introduce")
+    seat.ask("open", folder=str(folder), ids="internal")
+    return seat
 
 
 class Hall:
@@ -153,7 +172,7 @@ class Hall:
         )
 
     def note_memory(self) -> None:
-        """Ask everybody who is still there what it held."""
+        """Ask all that are still there what they held."""
         for contestant in self.contestants:
             entry = self.contest.entries[contestant.name]
             if isinstance(contestant, GapContestant):

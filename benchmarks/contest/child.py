@@ -84,16 +84,16 @@ class _Host:
     def turn(self, variant: str, root: int, trials: int, limit_s: float) -> dict[str, Any]:
         """Run from one root, several times; every run's result must be the same."""
         seconds: list[float] = []
-        told = None
+        before = None
         while len(seconds) < trials and (not seconds or sum(seconds) < limit_s):
             outcome, spent = self._run(variant, root)
             seconds.append(spent)
             finding = self._judge(variant, outcome, root)
-            if told is not None and disagreement(finding, told):
+            if before is not None and disagreement(finding, before):
                 raise NotCertified("two runs from the same root differ", fix=FIX)
-            told = finding
-        assert told is not None
-        return {"seconds": seconds, **asdict(told)}
+            before = finding
+        assert before is not None
+        return {"seconds": seconds, **asdict(before)}
 
     def _judge(self, variant: str, outcome: Any, root: int) -> Finding:
         self.adapter.prove(variant, outcome, root)

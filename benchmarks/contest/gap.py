@@ -149,7 +149,8 @@ class _PeakWatcher:
 class GapContestant:
     """A GAP program on a .sg file: one process per turn, which loads the graph off the clock and runs the trials on it.
 
-    ``own`` are arguments of its own; a program that ``tells`` no number of vertices reached is believed its verifier.
+    ``own`` are arguments of its own. Of a program that does not print the vertices reached (not ``reports``),
+    the verifier is believed.
     """
 
     def __init__(
@@ -164,10 +165,10 @@ class GapContestant:
         *,
         own: tuple[str, ...] = (),
         rooted: bool = True,
-        tells: bool = True,
+        reports: bool = True,
     ) -> None:
         self.name, self.ids, self.ours = name, ids, False
-        self._own, self._rooted, self._tells = own, rooted, tells
+        self._own, self._rooted, self._reports = own, rooted, reports
         self._program, self._graph, self._threads = program, graph, threads
         self._expected, self._limit_s = expected, limit_s
         self._verified: set[Root] = set()
@@ -188,9 +189,9 @@ class GapContestant:
         self._verified.add(root)
         if not all(report.verified):
             raise ContestantFailed(f"its own verification fails for root {root.user_id}")
-        if (self._tells and report.reached is None) or len(report.trials) != trials:
+        if (self._reports and report.reached is None) or len(report.trials) != trials:
             raise ContestantFailed(f"its output is not what GAP's {self._program.name} prints")
-        reached = report.reached if self._tells else None
+        reached = report.reached if self._reports else None
         return Turn(report.trials, self._expected[root] if reached is None else Finding(reached))
 
     def expected(self, root: Root) -> Finding:

@@ -1,6 +1,6 @@
 """A contestant's own process, as the contest sees it: requests and replies are lines of JSON.
 
-Each contestant sits in a process of its own: its memory can be told apart, its thread pool is not disturbed by another
+Each contestant sits in a process of its own: its memory is counted apart, its thread pool is not disturbed by another
 library's, a crash is its own, and what it prints does not mix with anything. Invariant: ``close`` leaves no process.
 """
 
@@ -85,7 +85,7 @@ class Seat:
         process = self._process
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                with suppress(OSError):  # what it did not take any more is nobody's loss
+                with suppress(OSError):  # what it did not take any more is no loss
                     stream.close()
         try:
             process.wait(STOP_GRACE_S)
@@ -114,6 +114,6 @@ class SeatedContestant:
 
     def memory_bytes(self) -> int | None:
         """What its graph holds and a run adds, at the height."""
-        told = self._seat.ask("memory", variant=self._variant)
-        known = [size for size in (told["held_bytes"], told["run_bytes"]) if size is not None]
+        found = self._seat.ask("memory", variant=self._variant)
+        known = [size for size in (found["held_bytes"], found["run_bytes"]) if size is not None]
         return sum(known) if len(known) == 2 else None

@@ -91,7 +91,7 @@ def _one_answer(program: str, source: np.ndarray, target: np.ndarray, row: np.nd
 
 
 class Proofs:
-    """Proves results of the library; one that equals a proven one bit for bit is not proven again."""
+    """Proves results of algorithms; one that equals a proven one bit for bit is not proven again."""
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()

@@ -1,4 +1,4 @@
-"""The contest itself: who runs when, and what counts.
+"""The contest itself: which runs when, and what counts.
 
 Invariant: contestants take turns, one run at a time, in an order that is rotated from turn to turn, so that a slow
 moment of the machine hits all alike; whoever fails or finds something wrong once is out and has no times. A wrong
@@ -28,7 +28,7 @@ class Root:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a run found, small enough to compare after every run; None where a contestant does not tell."""
+    """What a run found, small enough to compare after every run; None where a contestant does not say."""
 
     reached: int
     depth: int | None = None
@@ -79,7 +79,7 @@ class Record:
         return not self.problem and bool(self.seconds)
 
 
-Tell = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 
 
 def play(
@@ -89,16 +89,16 @@ def play(
     rounds: int,
     trials: int,
     between: Callable[[], None] = lambda: None,
-    tell: Tell = lambda done, total: None,
+    report: Report = lambda done, total: None,
 ) -> list[Record]:
     """A rehearsal that is checked and not timed, then ``rounds`` rounds over all roots; ``between`` runs before turns.
 
-    The rehearsal compiles, warms and proves: nobody is timed before every root came out right.
+    The rehearsal compiles, warms and proves: no run is timed before every root came out right.
     """
     records = [Record(contestant.name) for contestant in contestants]
     total = (rounds + 1) * len(roots) * len(contestants)
     for done, (round_number, index, seat) in enumerate(schedule(rounds + 1, len(roots), len(contestants))):
-        tell(done, total)
+        report(done, total)
         record = records[seat]
         if record.problem:
             continue
@@ -118,7 +118,7 @@ def play(
                 raise NotCertified(f"{record.name}: {record.problem}", fix=FIX)
         elif not rehearsal:
             record.seconds.setdefault(index, []).extend(turn.seconds)
-    tell(total, total)
+    report(total, total)
     for record in records:
         if record.problem:
             record.seconds.clear()
@@ -135,7 +135,7 @@ def schedule(rounds: int, roots: int, seats: int) -> Iterator[tuple[int, int, in
 
 
 def disagreement(found: Finding, expected: Finding) -> str:
-    """What differs, in words; empty if nothing that both tell does."""
+    """What differs, in words; empty if all that both report agrees."""
     if found.reached != expected.reached:
         return f"it found {found.reached}, not {expected.reached}"
     if None not in (found.depth, expected.depth) and found.depth != expected.depth:

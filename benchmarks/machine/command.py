@@ -44,7 +44,7 @@ def execute(options: argparse.Namespace) -> Report:
     headings = ["where", "array", "threads", "read", "copy", "gather", "values/s", "ns per value and thread"]
     report.lines += [table(headings, [_cells(row) for row in rows]), ""]
     report.lines += [
-        "bytes per second; copy counts bytes read and written, gather the 4 bytes it wanted at each random place",
+        "bytes per second; copy counts bytes read and written, gather the 4 bytes it wanted at each random place"
     ]
     for kind in KINDS:
         bars = [

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import ExitStack
 from typing import Any
 
+from benchmarks.contest.bfs_contest import play_as_asked
 from benchmarks.contest.gap import GapContestant, find_program
 from benchmarks.contest.process import Seat, SeatedContestant
-from benchmarks.contest.rounds import Contestant, Record, play
+from benchmarks.contest.rounds import Contestant, Record
 from benchmarks.contest.summary import figures
 from benchmarks.contest.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
 from benchmarks.output import Report
 from benchmarks.peers import OURS
 from benchmarks.plot import Series, draw_lines
 from benchmarks.suites.bfs import describe_graph
-from hybrid.cli.terminal import progress, seconds, table
+from hybrid.cli.terminal import seconds, table
 from hybrid.planning.machine_facts import cpu_count
 
 
@@ -45,11 +45,7 @@ def execute(options: argparse.Namespace) -> Report:
                 )
                 for threads in counts
             ]
-        with progress("measuring", "turn") as bar:
-            records = play(
-                contestants, workload.roots, rounds=options.rounds, trials=options.trials,
-                between=lambda: time.sleep(options.pause), tell=bar,
-            )  # fmt: skip
+        records = play_as_asked(contestants, workload.roots, options)
     graph = workload.as_dict()
     rows = scaling_rows(records)
     report = Report("threads", {"graph": graph, "scaling": rows})

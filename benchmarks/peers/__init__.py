@@ -1,4 +1,4 @@
-"""Who is compared: one adapter per library, each optional but our own."""
+"""What is compared: one adapter per library, each optional but our own."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Rows:
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.out_offsets))
 
     def weights(self) -> np.ndarray:
-        """The weight of every entry, int64: the graph's own, or what everybody makes up in the same way."""
+        """The weight of every entry, int64: the graph's own, or what all make up in the same way."""
         return edge_weights(self.sources(), self.out_targets) if self.own_weight is None else self.own_weight
 
     def in_weights(self) -> np.ndarray:
@@ -164,7 +164,7 @@ class Adapter:
         return np.asarray(outcome)
 
     def prove(self, variant: str, outcome: Any, root: int) -> None:
-        """Raise NotCertified if the adapter can tell that an outcome is wrong: our own engines have checkers."""
+        """Raise NotCertified if the adapter sees that an outcome is wrong: our own engines have checkers."""
 
     def prepare_pairs(self, pairs: Pairs) -> Any:
         """The edge list in the form that ``build_pairs`` takes."""
@@ -187,7 +187,7 @@ class Adapter:
         return None
 
     def held_bytes(self, built: Any) -> int | None:
-        """Size of a built graph; None if the library does not tell."""
+        """Size of a built graph; None if the library does not say."""
         return None
 
     def trace_levels(self, **details: Any) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class TandemAdapter(Adapter):
 
     @property
     def answers(self) -> dict[str, Answer]:
-        """Every algorithm of the library, in internal ids."""
+        """Every algorithm, in internal ids."""
         return {name: partial(self._ask, name) for name in QUESTIONS}
 
     def _ask(self, name: str, root: int, roots: list[int]) -> Found:

@@ -1,4 +1,4 @@
-"""``bench ranks --algorithm NAME``: an algorithm of the library on P MPI ranks, by every policy, against one rank.
+"""``bench ranks --algorithm NAME``: an algorithm on P MPI ranks, by every policy, against one rank.
 
 As benchmarks/ranks/command.py for BFS: one rank with P x T threads, then P ranks with T threads each, on the same
 stored graph; shortest paths on weights 1 to 255. Every result passes its algorithm's check, off the clock.
@@ -16,8 +16,7 @@ import numpy as np
 from benchmarks.contest.rounds import FIX
 from benchmarks.contest.workload import Workload, config_of, open_workload, work_folder
 from benchmarks.output import Report
-from benchmarks.plot import Bar, draw_bars
-from benchmarks.ranks.command import run_ranks
+from benchmarks.ranks.command import report_rows, run_ranks, setup_of
 from benchmarks.suites.algorithms import with_weights
 from benchmarks.suites.bfs import describe_graph
 from cpu_engine.graph.store.graph_store import save_store
@@ -98,15 +97,9 @@ def report_of(workload: Workload, rows: list[dict[str, Any]], options: argparse.
         for row in sorted(rows, key=lambda row: float(row["best_seconds"]))
     ]  # fmt: skip
     headings = ["sync and policy", "best", "mean", "speed", "rounds", "MB sent", "messages", "M arcs"]
-    setup = f"{options.ranks} ranks x {options.threads} threads; one rank has {options.ranks * options.threads} threads"
-    data = {"graph": graph, "algorithm": options.algorithm, "ranks": options.ranks, "threads": options.threads}
-    report = Report("ranks", {**data, "variants": rows})
-    report.lines += [describe_graph(graph), f"{options.algorithm}; {setup}", "", table(headings, cells), ""]
+    report = report_rows(options.algorithm, "best seconds per run", graph, rows, options)
+    report.data["algorithm"] = options.algorithm
+    setup = f"{options.algorithm}; {setup_of(options)}"
+    report.lines += [describe_graph(graph), setup, "", table(headings, cells), ""]
     report.lines.append("speed: of one rank with all the threads, as 1; MB, messages and arcs: of all ranks in one run")
-    report.charts.append(
-        draw_bars(
-            f"{options.algorithm} on {graph['name']}, {setup}", "best seconds per run",
-            [Bar(row["name"], row["best_seconds"], seconds(row["best_seconds"]), ours=True) for row in rows],
-        )
-    )  # fmt: skip
     return report

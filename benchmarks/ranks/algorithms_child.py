@@ -101,19 +101,19 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
                 if gathered is not None:
                     whole[name] = gathered
             if seat.rank == 0:
-                asked, told = (
+                asked, result = (
                     Task(graph, config, source_of(algorithm, root)),
                     Found(whole, found.counters, found.isolated),
                 )
-                wrong = wrong or reason_of(lambda: proofs.require(algorithm, asked, told, name_of(variant)))  # noqa: B023
+                wrong = wrong or reason_of(lambda: proofs.require(algorithm, asked, result, name_of(variant)))  # noqa: B023
             if trial == 0:
                 counted.append(found.statistics.as_dict())
                 mine = digest(next(iter(found.arrays.values())))
                 total = yield AllReduce(np.array(mine, np.int64))
                 digests.append([int(one) for one in total])
     by_rank = yield from gather_facts(seat, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
-    told_all = {"seconds": seconds, "digests": digests, "by_rank": by_rank, "wrong": wrong}
-    return {**variant, "partition_seconds": partition_s, **told_all}
+    measured = {"seconds": seconds, "digests": digests, "by_rank": by_rank, "wrong": wrong}
+    return {**variant, "partition_seconds": partition_s, **measured}
 
 
 def name_of(variant: dict[str, str]) -> str:

@@ -97,8 +97,8 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
                 total = yield AllReduce(np.array(fingerprint, np.int64))
                 reached.append([int(one) for one in total])
     by_rank = yield from gather_facts(seat, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
-    told = {"seconds": seconds, "reached": reached, "by_rank": by_rank, "wrong": wrong}
-    return {**variant, "partition_seconds": partition_s, **told}
+    measured = {"seconds": seconds, "reached": reached, "by_rank": by_rank, "wrong": wrong}
+    return {**variant, "partition_seconds": partition_s, **measured}
 
 
 def gather_whole(seat: Seat, own: list[np.ndarray] | None, values: np.ndarray) -> Driver[np.ndarray | None]:

@@ -111,8 +111,8 @@ def run_ranks(
         finally:
             end_launcher(launched)
     if launched.process.returncode != 0:
-        told = errors.decode(errors="replace").strip()[-2000:]
-        raise EnvironmentProblem(f"{ranks} ranks failed: {told}", fix="python run.py doctor tells whether MPI works")
+        said = errors.decode(errors="replace").strip()[-2000:]
+        raise EnvironmentProblem(f"{ranks} ranks failed: {said}", fix="python run.py doctor checks MPI")
     measured: list[dict[str, Any]] = json.loads(result.read_text())
     for wrong in filter(None, (one["wrong"] for one in measured)):
         raise NotCertified(wrong, fix=FIX)
@@ -163,15 +163,23 @@ def report_of(workload: Workload, rows: list[dict[str, Any]], options: argparse.
         for row in sorted(rows, key=lambda row: float(row["best_seconds"]))
     ]  # fmt: skip
     headings = ["engine and policy", "best", "mean", "MTEPS", "speed", "MB sent", "messages", "of pairs", "replication"]
-    setup = f"{options.ranks} ranks x {options.threads} threads; one rank has {options.ranks * options.threads} threads"
-    report = Report("ranks", {"graph": graph, "ranks": options.ranks, "threads": options.threads, "variants": rows})
-    report.lines += [describe_graph(graph), setup, "", table(headings, cells), ""]
+    report = report_rows("BFS", "best seconds per search, parents included", graph, rows, options)
+    report.lines += [describe_graph(graph), setup_of(options), "", table(headings, cells), ""]
     report.lines.append("speed: of one rank with all the threads, as 1; of pairs: bytes against (id, value) pairs")
     report.lines.append("hybrid: ready to take core values from a worker, without one")
-    report.charts.append(
-        draw_bars(
-            f"BFS on {graph['name']}, {setup}", "best seconds per search, parents included",
-            [Bar(row["name"], row["best_seconds"], seconds(row["best_seconds"]), ours=True) for row in rows],
-        )
-    )  # fmt: skip
     return report
+
+
+def setup_of(options: argparse.Namespace) -> str:
+    return f"{options.ranks} ranks x {options.threads} threads; one rank has {options.ranks * options.threads} threads"
+
+
+def report_rows(
+    title: str, measured: str, graph: dict[str, Any], rows: list[dict[str, Any]], options: argparse.Namespace
+) -> Report:
+    """The rows as data and picture; the text is the caller's."""
+    named = {"graph": graph, "ranks": options.ranks, "threads": options.threads, "variants": rows}
+    bars = [Bar(row["name"], row["best_seconds"], seconds(row["best_seconds"]), ours=True) for row in rows]
+    return Report(
+        "ranks", named, charts=[draw_bars(f"{title} on {graph['name']}, {setup_of(options)}", measured, bars)]
+    )

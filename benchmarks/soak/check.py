@@ -81,7 +81,7 @@ def _check_tree(reference: Reference, algorithm: str, source: int, rows: slice, 
     own, parent = np.arange(reference.n)[rows], np.asarray(arrays["parent"], np.int64)
     given = parent >= 0
     if not np.array_equal(given, right[rows] >= 0):
-        return "who is reached has a parent, nobody else"
+        return "only what is reached has a parent"
     root = own[given] == reference.position(source)
     if np.any(parent[given][root] != source):
         return "the source's parent is itself"

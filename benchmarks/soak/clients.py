@@ -1,6 +1,6 @@
 """The clients of ``bench soak``, a thread each: questions, jobs, graphs that come and go, nonsense, listeners.
 
-Invariant: whatever a client is told, it checks; what it cannot explain it blames. A connection may break only while the
+Invariant: a client checks every answer; what it cannot explain it blames. A connection may break only while the
 service is down on purpose.
 """
 
@@ -38,7 +38,7 @@ _PARSING = (
 
 
 class Unreachable(Exception):
-    """Nobody answers, which is as it should be: the service is being started again."""
+    """No answer, as expected: the service is being started again."""
 
 
 @dataclass(eq=False)
@@ -100,13 +100,13 @@ class Caller:
     def ask(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """The same; who is told to come later does so."""
+        """The same; a client that is asked to come later does so."""
         until = time.monotonic() + _PATIENCE_S
         while True:
             status, content = self.once(method, path, body, headers)
             if status not in _LATER or time.monotonic() > until:
                 return status, content
-            self._soak.tally.count("told to come later")
+            self._soak.tally.count("asked to come later")
             time.sleep(0.1)
 
     def json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -116,7 +116,7 @@ class Caller:
 
 
 def run_client(soak: Soak, turn: Callable[[Soak, Caller, random.Random], None], seed: int) -> None:
-    """One thread: turns until the end. What a turn raises is a defect of service or benchmark, and is told."""
+    """One thread: turns until the end. What a turn raises is a defect of service or benchmark, and is recorded."""
     caller, draw = Caller(soak), random.Random(seed)
     try:
         while not soak.stop.is_set():
@@ -184,20 +184,20 @@ def submit(soak: Soak, caller: Caller, draw: random.Random, spec: Spec, *, plain
     hurried = not plain and draw.random() < 0.08
     if hurried:
         body["deadline_s"] = round(0.003 + 0.4 * draw.random() ** 2, 4)
-    status, told = caller.json("POST", "/v1/jobs", body)
+    status, answer = caller.json("POST", "/v1/jobs", body)
     if status != 202:
-        soak.tally.blame("unexpected statuses", f"submit {spec}: {status} {told}")
+        soak.tally.blame("unexpected statuses", f"submit {spec}: {status} {answer}")
         return None
-    job = Accepted(told["id"], spec, deadline=hurried)
+    job = Accepted(answer["id"], spec, deadline=hurried)
     soak.tally.accept(job)
     return job
 
 
 def cancel(soak: Soak, caller: Caller, job: Accepted) -> None:
     job.cancelled = True
-    status, told = caller.json("POST", f"/v1/jobs/{job.id}/cancel")
+    status, answer = caller.json("POST", f"/v1/jobs/{job.id}/cancel")
     if status not in (202, 409):  # 409: it was over already
-        soak.tally.blame("unexpected statuses", f"cancel {job.spec}: {status} {told}")
+        soak.tally.blame("unexpected statuses", f"cancel {job.spec}: {status} {answer}")
     soak.tally.count("cancels" if status == 202 else "cancels that came too late")
 
 
@@ -206,15 +206,15 @@ def follow(soak: Soak, caller: Caller, draw: random.Random, job: Accepted, limit
     until = time.monotonic() + limit_s
     while True:
         try:
-            status, told = caller.json("GET", f"/v1/jobs/{job.id}?wait_s=20")
+            status, answer = caller.json("GET", f"/v1/jobs/{job.id}?wait_s=20")
             if status == 404:
                 soak.tally.settle(job, LOST, "404")
                 return
-            if status == 200 and told["state"] in OVER:
-                fate = fate_of(job, told)
-                if fate == DONE and not _check_result(soak, caller, draw, job, told):
+            if status == 200 and answer["state"] in OVER:
+                fate = fate_of(job, answer)
+                if fate == DONE and not _check_result(soak, caller, draw, job, answer):
                     continue
-                soak.tally.settle(job, fate, str(told["problem"]))
+                soak.tally.settle(job, fate, str(answer["problem"]))
                 return
         except Unreachable:
             until += 1.0
@@ -223,9 +223,9 @@ def follow(soak: Soak, caller: Caller, draw: random.Random, job: Accepted, limit
             return
 
 
-def _check_result(soak: Soak, caller: Caller, draw: random.Random, job: Accepted, told: dict[str, Any]) -> bool:
+def _check_result(soak: Soak, caller: Caller, draw: random.Random, job: Accepted, answer: dict[str, Any]) -> bool:
     """Fetch and check a done job; whether that was possible."""
-    spec, summary = job.spec, told["summary"]
+    spec, summary = job.spec, answer["summary"]
     reference = soak.reference(spec.graph)
     whole_only = spec.algorithm == "louvain" or spec.options.get("pagerank.definition") == "gap"
     by_pages = not whole_only and draw.random() < 0.3
@@ -272,16 +272,16 @@ def bring_graphs(soak: Soak, caller: Caller, draw: random.Random) -> None:
         path = f"/v1/graphs/upload?id={name}&directed=false"
         status, _ = caller.ask("POST", path, guest.upload, _BINARY)
     else:
-        status, told = caller.json("POST", "/v1/graphs", {"id": name, "generator": guest.generator})
+        status, answer = caller.json("POST", "/v1/graphs", {"id": name, "generator": guest.generator})
     if status != 202:
         soak.tally.blame("unexpected statuses", f"bring {name}: {status}")
         return
     soak.tally.count("graphs brought")
-    status, told = caller.json("GET", f"/v1/graphs/{name}?wait_s=30")
-    if status != 200 or told["state"] != "ready":
-        soak.tally.blame("unexpected statuses", f"{name} is not ready: {status} {told}")
+    status, answer = caller.json("GET", f"/v1/graphs/{name}?wait_s=30")
+    if status != 200 or answer["state"] != "ready":
+        soak.tally.blame("unexpected statuses", f"{name} is not ready: {status} {answer}")
         return
-    soak.tally.judge(name, "" if told["vertices"] == reference.n else f"{told['vertices']} vertices")
+    soak.tally.judge(name, "" if answer["vertices"] == reference.n else f"{answer['vertices']} vertices")
     sources = [int(one) for one in reference.ids[:: max(1, reference.n // 8)]]
     for _ in range(draw.randint(1, 8)):
         ask_one(soak, caller, draw, name, reference, sources)
@@ -294,9 +294,9 @@ def bring_graphs(soak: Soak, caller: Caller, draw: random.Random) -> None:
 
 
 def unload(soak: Soak, caller: Caller, name: str, statuses: tuple[int, ...]) -> None:
-    status, told = caller.json("DELETE", f"/v1/graphs/{name}")
+    status, answer = caller.json("DELETE", f"/v1/graphs/{name}")
     if status not in statuses:
-        soak.tally.blame("unexpected statuses", f"unload {name}: {status} {told}")
+        soak.tally.blame("unexpected statuses", f"unload {name}: {status} {answer}")
     soak.tally.count("graphs unloaded", status == 204)
 
 
@@ -305,8 +305,8 @@ def _bring_nonsense(soak: Soak, caller: Caller, draw: random.Random) -> None:
     content = draw.choice((b"0 1\nx y\n", b"\x1f\x8b broken", bytes(range(256)), b"0 1 2 3 4 5 6\n"))
     status, _ = caller.ask("POST", "/v1/graphs/upload?id=nonsense", content, _BINARY)
     if status == 202:
-        _, told = caller.json("GET", "/v1/graphs/nonsense?wait_s=30")
-        soak.tally.judge("nonsense", "" if told["state"] == "failed" else f"it is {told['state']}")
+        _, answer = caller.json("GET", "/v1/graphs/nonsense?wait_s=30")
+        soak.tally.judge("nonsense", "" if answer["state"] == "failed" else f"it is {answer['state']}")
         unload(soak, caller, "nonsense", (204,))
     elif status != 422:
         soak.tally.blame("unexpected statuses", f"nonsense: {status}")

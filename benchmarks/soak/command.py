@@ -2,7 +2,7 @@
 
 A service as a child process, on ranks and with an NPU worker; clients that ask, compute, cancel, upload, listen and
 talk nonsense; a worker that is killed every so often, and ranks. Every answer is compared with a reference that shares
-no code with it (soak_reference.py). Invariant: what is not right is counted and told, and the exit code is 1.
+no code with it (reference.py). Invariant: what is not right is counted and printed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _open_subjects(shared: Any, side: int) -> None:
     for subject in shared.subjects[1:]:
         caller.json("POST", "/v1/graphs", requests_for(subject, side))
     for subject in shared.subjects:
-        status, told = caller.json("GET", f"/v1/graphs/{subject.name}?wait_s=60")
-        if status != 200 or told["state"] != "ready":
-            raise RuntimeError(f"{subject.name}: {status} {told}")
+        status, answer = caller.json("GET", f"/v1/graphs/{subject.name}?wait_s=60")
+        if status != 200 or answer["state"] != "ready":
+            raise RuntimeError(f"{subject.name}: {status} {answer}")
     caller.close()
 
 
@@ -144,7 +144,7 @@ class _Killed:
     name: str
     moments: list[float] = field(default_factory=list)
     recovered_s: list[float] = field(default_factory=list)
-    waiting: tuple[float, set[int]] | None = None  # since when, and who was there before
+    waiting: tuple[float, set[int]] | None = None  # since when, and which were there before
 
 
 class _Driver:
@@ -156,7 +156,9 @@ class _Driver:
         self._samples: list[Sample] = []
         self._worker, self._rank = _Killed("worker"), _Killed("rank")
         self._restarts: list[dict[str, Any]] = []
-        self._told = dict.fromkeys(("worker deaths", "worker restarts", "searches", "rounds", "crew restarts"), 0)
+        self._counted = dict.fromkeys(
+            ("worker deaths", "worker restarts", "searches", "rounds", "rank pool restarts"), 0
+        )
         self._began = 0.0
 
     def run(self) -> None:
@@ -226,8 +228,8 @@ class _Driver:
 
     def _kill_rank(self, now: float, *, hurry: bool) -> bool:
         """While the ranks compute, if they do so soon."""
-        told = (self._service.readiness() or {}).get("ranks") or {}
-        if told.get("state") != "up" or not (hurry or self._ranks_compute()):
+        answer = (self._service.readiness() or {}).get("ranks") or {}
+        if answer.get("state") != "up" or not (hurry or self._ranks_compute()):
             return False
         return self._kill(self._rank, now, set(self._service.ranks()))
 
@@ -235,9 +237,9 @@ class _Driver:
         from benchmarks.soak.clients import Caller
 
         caller = Caller(self._shared)
-        _, told = caller.json("GET", "/v1/jobs?limit=50")
+        _, answer = caller.json("GET", "/v1/jobs?limit=50")
         caller.close()
-        running = [job for job in told["jobs"] if (job["state"], job["phase"]) == ("running", "running")]
+        running = [job for job in answer["jobs"] if (job["state"], job["phase"]) == ("running", "running")]
         return any(job["algorithm"] in ON_RANKS and "npu.mode" not in job["options"] for job in running)
 
     def _kill(self, kind: _Killed, now: float, pids: set[int]) -> bool:
@@ -248,10 +250,10 @@ class _Driver:
         return True
 
     def _look_for_recovery(self, now: float) -> None:
-        told = self._service.readiness()
-        if told is None:
+        answer = self._service.readiness()
+        if answer is None:
             return
-        serving, ranks = serving_workers(told), told["ranks"] or {}
+        serving, ranks = serving_workers(answer), answer["ranks"] or {}
         if self._worker.waiting and serving and not self._worker.waiting[1] & serving:
             self._recovered(self._worker, now)
         new = self._rank.waiting and not self._rank.waiting[1] & set(self._service.ranks())
@@ -312,13 +314,13 @@ class _Driver:
         self._add_counters()
 
     def _add_counters(self) -> None:
-        told = self._service.readiness() or {}
-        for one in told.get("workers", []):
-            self._told["worker deaths"] += one["deaths"]
-            self._told["worker restarts"] += one["restarts"]
-            self._told["searches"] += one["searches"]
-            self._told["rounds"] += one["rounds"]
-        self._told["crew restarts"] += (told.get("ranks") or {}).get("restarts", 0)
+        answer = self._service.readiness() or {}
+        for one in answer.get("workers", []):
+            self._counted["worker deaths"] += one["deaths"]
+            self._counted["worker restarts"] += one["restarts"]
+            self._counted["searches"] += one["searches"]
+            self._counted["rounds"] += one["rounds"]
+        self._counted["rank pool restarts"] += (answer.get("ranks") or {}).get("restarts", 0)
 
     def outcome(self) -> Outcome:
         return Outcome(
@@ -329,7 +331,7 @@ class _Driver:
                 one.name: {"moments": one.moments, "recovered_seconds": one.recovered_s}
                 for one in (self._worker, self._rank)
             },
-            told=self._told,
+            counted=self._counted,
             restarts=self._restarts,
             starts=list(self._service.starts),
             graphs=[f"{one.name} ({one.reference.n} vertices)" for one in self._shared.subjects],

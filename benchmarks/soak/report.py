@@ -33,7 +33,7 @@ class Outcome:
     tally: Tally
     samples: list[Sample]
     kills: dict[str, dict[str, list[float]]]
-    told: dict[str, int]  # the service's own counters
+    counted: dict[str, int]  # the service's own counters
     restarts: list[dict[str, Any]]
     starts: list[float]
     graphs: list[str]
@@ -94,7 +94,7 @@ def make_report(outcome: Outcome, options: argparse.Namespace) -> Report:
         f"refused   {counts['refused as expected']} as expected, {counts['unexpected statuses']} otherwise; "
         f"{counts['connections left early or not HTTP']} connections left early or not HTTP, "
         f"{counts['questions past their own deadline']} questions past their own deadline, "
-        f"{counts['told to come later']} told to come later",
+        f"{counts['asked to come later']} asked to come later",
         f"jobs      {len(outcome.tally.jobs)} accepted: {counts['jobs done']} done, "
         f"{counts['jobs cancelled']} cancelled, {counts['jobs late']} past their own deadline, "
         f"{counts['jobs failed']} failed, {counts['jobs lost']} lost; of the done {counts['jobs on the ranks']} on the "
@@ -120,7 +120,7 @@ def make_report(outcome: Outcome, options: argparse.Namespace) -> Report:
         f"open files of the service: {outcome.files.first:g} in the first minute, {outcome.files.last:g} in the last",
         _left_line(outcome.leftovers),
         "",
-        *outcome.tally.told,
+        *outcome.tally.details,
         *([f"NOT as it must be: {one}" for one in wrong] or ["nothing wrong, nothing lost, nothing left behind"]),
     ]  # fmt: skip
     report.charts.append(_chart(outcome))
@@ -132,15 +132,15 @@ def _kill_lines(outcome: Outcome) -> list[str]:
     for name, killed in outcome.kills.items():
         back = killed["recovered_seconds"]
         spent = f", after {sorted(back)[len(back) // 2]:.1f} s (median; longest {max(back):.1f} s)" if back else ""
-        told = outcome.told["crew restarts" if name == "rank" else "worker restarts"]
+        restarts = outcome.counted["rank pool restarts" if name == "rank" else "worker restarts"]
         absent = outcome.tally.counts["worker not there to be killed"]
         at_work = (
-            f"; {absent} times it was not there to be killed; lent to {outcome.told.get('searches', 0)} jobs and "
-            f"batches, {outcome.told.get('rounds', 0)} rounds"
+            f"; {absent} times it was not there to be killed; lent to {outcome.counted.get('searches', 0)} jobs and "
+            f"batches, {outcome.counted.get('rounds', 0)} rounds"
         )
         lines.append(
-            f"{name:8}  killed {len(killed['moments'])} times, back {len(back)} times{spent}; the service tells of "
-            f"{told} {'crews started again' if name == 'rank' else 'workers started again'}"
+            f"{name:8}  killed {len(killed['moments'])} times, back {len(back)} times{spent}; the service counts "
+            f"{restarts} {'rank pools started again' if name == 'rank' else 'workers started again'}"
             + (at_work if name == "worker" else "")
         )
     return lines
@@ -173,10 +173,10 @@ def _chart(outcome: Outcome) -> Any:
 def _data(outcome: Outcome, wrong: list[str]) -> dict[str, Any]:
     return {
         "seconds": outcome.seconds, "graphs": outcome.graphs, "counts": dict(outcome.tally.counts),
-        "jobs": outcome.tally.by_algorithm(), "kills": outcome.kills, "told": outcome.told,
+        "jobs": outcome.tally.by_algorithm(), "kills": outcome.kills, "told": outcome.counted,
         "restarts": outcome.restarts, "start_seconds": outcome.starts,
         "memory_mib": {role: dataclasses.asdict(one) for role, one in outcome.memory.items()},
         "open_files": dataclasses.asdict(outcome.files), "leftovers": dataclasses.asdict(outcome.leftovers),
         "samples": [dataclasses.asdict(one) for one in outcome.samples], "log_errors": outcome.log_errors[:20],
-        "wrong": wrong, "details": outcome.tally.told,
+        "wrong": wrong, "details": outcome.tally.details,
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """The service under ``bench soak``: its process, everything it starts, and what is left of that afterwards.
 
 All its processes carry a mark in their environment, by which they are known whatever becomes of their parents.
-Invariant: only marked processes are ever killed; after ``end`` nothing of the run is left but what ``Leftovers`` tells.
+Invariant: only marked processes are ever killed; after ``end`` nothing of the run is left but what ``Leftovers`` lists.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ class SoakService:
                 text=True, start_new_session=True,
             )  # fmt: skip
         assert self._process.stdout is not None
-        told = self._process.stdout.readline().rpartition(":")[2]
-        if not told.strip().isdigit():
+        printed = self._process.stdout.readline().rpartition(":")[2]
+        if not printed.strip().isdigit():
             self._process.wait(_END_S)
             raise RuntimeError(f"the service did not start: {self.log.read_text()[-2000:]}")
-        self.port = int(told)
+        self.port = int(printed)
         while not (self.readiness() or {}).get("ready"):
             if self._process.poll() is not None or time.monotonic() - began > _START_S:
                 raise RuntimeError(f"the service is not ready: {self.log.read_text()[-2000:]}")
@@ -160,7 +160,7 @@ class SoakService:
         return self._process is not None and self._process.poll() is None
 
     def readiness(self) -> dict[str, Any] | None:
-        """What /readyz says; None while nobody answers."""
+        """What /readyz says; None while it does not answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request("GET", "/readyz")
@@ -184,7 +184,7 @@ class SoakService:
         return found
 
     def ranks(self) -> list[int]:
-        """Process ids of the crew's ranks."""
+        """Process ids of the pool's ranks."""
         return [pid for pid, role in self._ours().items() if role == "rank"]
 
     def kill(self, pid: int) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 DONE, CANCELLED, LATE, FAILED, LOST = "done", "cancelled", "late", "failed", "lost"
 OVER = ("done", "failed", "cancelled")
-_MOST_TOLD = 20
+_MOST_DETAILS = 20
 _MIB = float(1 << 20)
 
 
@@ -45,17 +45,17 @@ class Accepted:
     fate: str = ""
 
 
-def fate_of(job: Accepted, told: dict[str, Any] | None) -> str:
+def fate_of(job: Accepted, answer: dict[str, Any] | None) -> str:
     """What became of a job, by what the service says of it at last; None: it knows no such job."""
-    if told is None:
+    if answer is None:
         return LOST
-    state = told["state"]
+    state = answer["state"]
     if state == "done":
         return DONE
     if state == "cancelled":
         return CANCELLED if job.cancelled else LOST
     if state == "failed":
-        late = job.deadline and (told["problem"] or {}).get("status") == 504
+        late = job.deadline and (answer["problem"] or {}).get("status") == 504
         return LATE if late else FAILED
     return LOST
 
@@ -67,7 +67,7 @@ class Tally:
         self._lock = threading.Lock()
         self.counts: Counter[str] = Counter()
         self.jobs: dict[str, Accepted] = {}
-        self.told: list[str] = []  # the first few things that were wrong
+        self.details: list[str] = []  # the first few things that were wrong
 
     def count(self, what: str, amount: int = 1) -> None:
         with self._lock:
@@ -77,8 +77,8 @@ class Tally:
         """Count something that must not be, and keep what it was."""
         with self._lock:
             self.counts[what] += 1
-            if len(self.told) < _MOST_TOLD:
-                self.told.append(f"{what}: {detail[:400]}")
+            if len(self.details) < _MOST_DETAILS:
+                self.details.append(f"{what}: {detail[:400]}")
 
     def judge(self, where: str, complaint: str) -> None:
         """An answer was checked."""

@@ -1,17 +1,16 @@
-"""``bench sssp``, ``bench wcc``, ...: an algorithm of the library and its peers on one graph, in turns."""
+"""``bench sssp``, ``bench wcc``, ...: an algorithm and its peers on one graph, in turns."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import time
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.contest.bfs_contest import Contest, Entry, Hall, chosen_peers
+from benchmarks.contest.bfs_contest import Contest, Entry, Hall, chosen_peers, play_as_asked
 from benchmarks.contest.gap import GapContestant, find_program
 from benchmarks.contest.questions import QUESTIONS, Question, edge_weights, value_finding
-from benchmarks.contest.rounds import Finding, Root, play
+from benchmarks.contest.rounds import Finding, Root
 from benchmarks.contest.workload import Workload, config_of, hand_out, open_workload, set_threads, work_folder
 from benchmarks.output import Report, interval_text, memory_text, ratio_text
 from benchmarks.peers import OURS
@@ -20,7 +19,7 @@ from benchmarks.plot import draw_bars
 from benchmarks.suites.bfs import bar_of, describe_graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
-from hybrid.cli.terminal import progress, seconds, table
+from hybrid.cli.terminal import seconds, table
 from hybrid.job.algorithm_job import run_once
 from hybrid.job.sources import Source
 from hybrid.results.trace import Trace
@@ -71,7 +70,7 @@ def checked_answers(workload: Workload, question: Question, roots: list[Root]) -
 def run_contest(
     workload: Workload, question: Question, options: argparse.Namespace, *, own_weights: bool = False
 ) -> tuple[Contest, list[str]]:
-    """Let everybody who has the algorithm run it in turns; and who has not."""
+    """Let all that have the algorithm run it in turns; and which have not."""
     present, absent = chosen_peers(options)
     roots = workload.roots if question.rooted else workload.roots[:1]
     program = find_program(options.gap, question.gap) if options.gap and question.gap else None
@@ -94,14 +93,10 @@ def run_contest(
             hall.contestants.append(
                 GapContestant(
                     "gap", program, folder / f"user.{'wsg' if question.weighted else 'sg'}", "user", options.threads,
-                    expected, options.time_limit, own=own, rooted=question.rooted, tells=question.form != "real",
+                    expected, options.time_limit, own=own, rooted=question.rooted, reports=question.form != "real",
                 )
             )  # fmt: skip
-        with progress("measuring", "turn") as bar:
-            contest.records += play(
-                hall.contestants, roots, rounds=options.rounds, trials=options.trials,
-                between=lambda: time.sleep(options.pause), tell=bar,
-            )  # fmt: skip
+        contest.records += play_as_asked(hall.contestants, roots, options)
         hall.note_memory()
     return contest, silent
 

@@ -1,6 +1,6 @@
 """``bench build``: from an edge list to a traversable graph, ours and the peers'; with ``--edges`` from a text file.
 
-In memory everybody ends with the same simple graph: loops and duplicates gone, both directions stored. GAP is measured
+In memory all end with the same simple graph: loops and duplicates gone, both directions stored. GAP is measured
 twice: its printed build time, which leaves out its removal of duplicates, and the whole of it by the clock on the wall.
 """
 
@@ -38,7 +38,7 @@ EDGES_PER_VERTEX = 16
 
 @dataclass
 class Builder:
-    """A contestant of the build: ``build`` does it once and tells seconds, edges and memory."""
+    """A contestant of the build: ``build`` does it once and returns seconds, edges and memory."""
 
     name: str
     build: Callable[[], dict[str, Any]]
@@ -54,22 +54,22 @@ class Builder:
         if self.problem:
             return
         try:
-            told = self.build()
+            found = self.build()
         except ContestantFailed as failure:
             self.problem = str(failure)
             return
-        if self.accept is not None and told["edges"] not in self.accept:
-            self.problem = f"its graph has {told['edges']} edges, not {' or '.join(map(str, self.accept))}"
-        elif self.digest and told.get("digest") not in (None, self.digest):
+        if self.accept is not None and found["edges"] not in self.accept:
+            self.problem = f"its graph has {found['edges']} edges, not {' or '.join(map(str, self.accept))}"
+        elif self.digest and found.get("digest") not in (None, self.digest):
             self.problem = "its graph has other edges than the edge list"
         if self.problem and self.name == OURS:
             raise NotCertified(f"{self.name}: {self.problem}", fix=FIX)
         if self.problem:
             return
-        if not self.runs or told["seconds"] < min(self.runs):
-            self.fastest = told
-        self.runs.append(told["seconds"])
-        self.peak_bytes = max(self.peak_bytes or 0, told["peak_bytes"] or 0) or None
+        if not self.runs or found["seconds"] < min(self.runs):
+            self.fastest = found
+        self.runs.append(found["seconds"])
+        self.peak_bytes = max(self.peak_bytes or 0, found["peak_bytes"] or 0) or None
 
 
 def execute(options: argparse.Namespace) -> Report:
@@ -114,7 +114,7 @@ def measure_building(options: argparse.Namespace) -> Report:
 
 
 def measure_reading(options: argparse.Namespace) -> Report:
-    """Text edge list -> stored graph. The file has just been written, so it is in the page cache for everybody."""
+    """Text edge list -> stored graph. The file has just been written, so it is in the page cache for all."""
     scale = max(1, (max(1, options.edges // EDGES_PER_VERTEX) - 1).bit_length())
     edge_factor = -(-options.edges >> scale) or 1
     require_room(generated_extent("kronecker", scale=scale, edge_factor=edge_factor), False, consume=False)
@@ -194,14 +194,14 @@ def _printed_and_whole(
         began = time.perf_counter()
         run = run_gap(program, arguments, options.threads, options.time_limit, watch=True)
         wall = time.perf_counter() - began
-        told = run.report
-        if told.build is None or told.edges is None:
+        found = run.report
+        if found.build is None or found.edges is None:
             raise ContestantFailed("its output is not what GAP prints")
-        before = (told.read or 0.0) + (told.generate or 0.0)
-        seen.update(build=told.build, before=before, edges=told.edges, peak=run.peak_bytes)
+        before = (found.read or 0.0) + (found.generate or 0.0)
+        seen.update(build=found.build, before=before, edges=found.edges, peak=run.peak_bytes)
         counted = wall if reading else wall - before
-        phases = {"read": before, "build": told.build, "rest": wall - before - told.build} if reading else {}
-        return {"seconds": counted, "edges": told.edges, "peak_bytes": run.peak_bytes, "phases": phases}
+        phases = {"read": before, "build": found.build, "rest": wall - before - found.build} if reading else {}
+        return {"seconds": counted, "edges": found.edges, "peak_bytes": run.peak_bytes, "phases": phases}
 
     def printed() -> dict[str, Any]:
         if not seen:
@@ -211,10 +211,7 @@ def _printed_and_whole(
         seen.clear()
         return {"seconds": spent, "edges": found["edges"], "peak_bytes": found["peak"], "phases": {}}
 
-    return [
-        Builder(f"{name} whole", whole, accept),
-        Builder(f"{name} printed", printed, accept),
-    ]
+    return [Builder(f"{name} whole", whole, accept), Builder(f"{name} printed", printed, accept)]
 
 
 def _play(builders: list[Builder], rounds: int) -> None:
@@ -270,7 +267,7 @@ def _report(name: str, title: str, builders: list[Builder], absent: list[Any], d
 
 
 def _dense_pairs(edges: EdgeList, *, directed: bool) -> Pairs:
-    """The edge list over 0..count-1; a file with other ids cannot be handed to everybody as it is."""
+    """The edge list over 0..count-1; a file with other ids cannot be given to all as it is."""
     first, declared = edges.id_range or (0, 0)
     count_ids = max(declared, int(max(edges.src.max(initial=-1), edges.dst.max(initial=-1))) + 1)
     if first or edges.vertices is not None or count_ids > 64 * max(1, edges.src.size):

@@ -1,7 +1,7 @@
 """``bench exchange``: how long a round takes through the exchange directory, worker warm, and where the time goes.
 
-The real thing: a worker process with MindSpore, files, the coordinator's partner. A round is timed from the values in
-the engine's array to the answer merged into it: written, noticed, read, computed, written, noticed, read, checked,
+The real thing: a worker process with MindSpore, files, the coordinator's core solver. A round is timed from the values
+in the engine's array to the answer merged into it: written, noticed, read, computed, written, noticed, read, checked,
 merged. The values are those a search knows of the core when it first knows any, a root for every vector of the batch.
 """
 
@@ -34,7 +34,7 @@ from hybrid.results.trace import Trace
 from hybrid.worker.solver import NpuPartner
 
 INDEX = "index"
-_FIX = "run `python run.py doctor`, which starts a worker and tells what is missing"
+_FIX = "run `python run.py doctor`, which starts a worker and names what is missing"
 
 
 def execute(options: argparse.Namespace) -> Report:
@@ -150,10 +150,10 @@ def report_of(rows: list[dict[str, Any]], options: argparse.Namespace) -> Report
         f"core of {count(rows[0]['core'])} vertices and {count(rows[0]['core_edges'])} edges; values written -> merged"
     ]
     for row in (row for row in rows if row["program"] == INDEX):
-        told = "no diameter" if row["diameter"] is None else f"diameter {row['diameter']}"
+        diameter = "no diameter" if row["diameter"] is None else f"diameter {row['diameter']}"
         report.lines.append(
             f"index, {row['format']}: {seconds(row['median_seconds'])} from request to checked arrays, of which "
-            f"{seconds(row['worker_compute_seconds'])} computing; {memory_text(row['bytes'])}, {told}"
+            f"{seconds(row['worker_compute_seconds'])} computing; {memory_text(row['bytes'])}, {diameter}"
         )
     bars = [
         Bar(f"{row['format']}, {row['program']}, {row['batch']}", 1e3 * row["median_seconds"],

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import ExitStack
 from typing import Any
 
+from benchmarks.contest.bfs_contest import own_process, play_as_asked
 from benchmarks.contest.digest import joined_finding
 from benchmarks.contest.process import Seat
-from benchmarks.contest.rounds import Finding, Root, Turn, play
+from benchmarks.contest.rounds import Finding, Root, Turn
 from benchmarks.contest.summary import figures, ranking, times_slower
-from benchmarks.contest.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
+from benchmarks.contest.workload import config_of, open_workload, references, set_threads
 from benchmarks.output import Report, ratio_text
-from benchmarks.peers import OURS
 from benchmarks.plot import Bar, draw_bars
 from benchmarks.suites.bfs import describe_graph
-from hybrid.cli.terminal import progress, seconds, table
+from hybrid.cli.terminal import seconds, table
 
 SINGLE = "one by one"
 VARIANTS = {"single": SINGLE, "many": "at once, levels", "many+parents": "at once, levels and parents"}
@@ -33,9 +32,9 @@ class BatchContestant:
     def turn(self, root: Root, trials: int) -> Turn:
         spent = []
         for _ in range(trials):
-            told = self._seat.ask("batch", variant=self._variant, roots=self._batch)
-            spent.append(float(told["seconds"]))
-        return Turn(tuple(spent), Finding(told["reached"], told["depth"], told["digest"]))
+            found = self._seat.ask("batch", variant=self._variant, roots=self._batch)
+            spent.append(float(found["seconds"]))
+        return Turn(tuple(spent), Finding(found["reached"], found["depth"], found["digest"]))
 
     def expected(self, root: Root) -> Finding:
         return self._expected
@@ -48,18 +47,9 @@ def execute(options: argparse.Namespace) -> Report:
     right = references(workload)["internal"]
     expected = joined_finding(right[root] for root in batch)
     with ExitStack() as open_things:
-        folder = open_things.enter_context(work_folder(options))
-        hand_out(workload.graph, folder, set(), gap=False)
-        seat = Seat(OURS, options.threads, folder / "tandem.log", options.time_limit)
-        open_things.callback(seat.close)
-        seat.ask("introduce")
-        seat.ask("open", folder=str(folder), ids="internal")
+        seat = own_process(workload, options, open_things)
         contestants = [BatchContestant(name, seat, variant, batch, expected) for variant, name in VARIANTS.items()]
-        with progress("measuring", "turn") as bar:
-            records = play(
-                contestants, batch[:1], rounds=options.rounds, trials=options.trials,
-                between=lambda: time.sleep(options.pause), tell=bar,
-            )  # fmt: skip
+        records = play_as_asked(contestants, batch[:1], options)
     graph, single = workload.as_dict(), records[0]
     rows: list[dict[str, Any]] = []
     for record in ranking(records):

@@ -102,14 +102,14 @@ def configs(options: argparse.Namespace) -> list[Config]:
 
 
 def measure(opened: Opened, config: Config, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """All ways on one graph, search by search in turns; who begins changes from turn to turn."""
+    """All ways on one graph, search by search in turns; which begins changes from turn to turn."""
     graph = opened.graph
     sources = [one for one in resolve_sources(graph, config) if one.internal >= 0]
     batches = [sources[first : first + options.batch] for first in range(0, len(sources), options.batch)]
     lanes = [Lane(way, graph, config) for way in WAYS]
     rounds: list[list[list[float]]] = []  # by round and way: deciding, then each search
     with progress(f"measuring {opened.name}", "round") as bar:
-        for number in range(options.rounds + 1):  # the first one warms up, and tells how patient one may be
+        for number in range(options.rounds + 1):  # the first one warms up, and shows how long an answer may take
             bar(number, options.rounds + 1)
             search_s = float(np.mean(np.min(rounds, axis=0)[0][1:])) if rounds else 0.0
             times = [[lane.decide(search_s, len(batches))] for lane in lanes]

@@ -215,8 +215,8 @@ async def _closed_loop(
     await asyncio.gather(*(ask_on(i) for i in range(clients)))
     took = time.perf_counter() - began
     passes = _metric(port, "tandem_batch_queries_count") - passes
-    told = [json.loads(body) for body in answers]
-    wrong = sum(one.get("sizes") != expected.get(one.get("source", -1)) for one in told)
+    answered = [json.loads(body) for body in answers]
+    wrong = sum(one.get("sizes") != expected.get(one.get("source", -1)) for one in answered)
     return {
         "answers": len(spent), "per_second": len(spent) / took, "p50": float(np.quantile(spent, 0.5)),
         "p99": float(np.quantile(spent, 0.99)), "errors": errors, "wrong": wrong,

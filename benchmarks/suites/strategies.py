@@ -6,20 +6,19 @@ The strategies are whatever ``cpu_engine.bfs.strategies.names`` lists; a new one
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import ExitStack
 from typing import Any
 
+from benchmarks.contest.bfs_contest import own_process, play_as_asked
 from benchmarks.contest.process import Seat
-from benchmarks.contest.rounds import Finding, Record, Root, Turn, play
+from benchmarks.contest.rounds import Finding, Record, Root, Turn
 from benchmarks.contest.summary import figures, ranking, times_slower
-from benchmarks.contest.workload import config_of, hand_out, open_workload, references, set_threads, work_folder
+from benchmarks.contest.workload import config_of, open_workload, references, set_threads
 from benchmarks.output import Report, ratio_text
-from benchmarks.peers import OURS
 from benchmarks.plot import Bar, Series, draw_bars, draw_lines
 from benchmarks.suites.bfs import describe_graph
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import count, progress, seconds, table
+from hybrid.cli.terminal import count, seconds, table
 from hybrid.errors import ConfigError
 
 DEFAULT = "auto"
@@ -37,10 +36,10 @@ class StrategyContestant:
     def turn(self, root: Root, trials: int) -> Turn:
         spent = []
         for _ in range(trials):
-            told = self._seat.ask("levels", variant=f"level:{self.name}", root=root.internal)
-            spent.append(float(told["seconds"]))
-            self.steps[root] = fastest_steps(self.steps.get(root), told["steps"])
-        return Turn(tuple(spent), Finding(told["reached"], told["depth"], told["digest"]))
+            found = self._seat.ask("levels", variant=f"level:{self.name}", root=root.internal)
+            spent.append(float(found["seconds"]))
+            self.steps[root] = fastest_steps(self.steps.get(root), found["steps"])
+        return Turn(tuple(spent), Finding(found["reached"], found["depth"], found["digest"]))
 
     def expected(self, root: Root) -> Finding:
         return self._expected[root]
@@ -61,18 +60,9 @@ def execute(options: argparse.Namespace) -> Report:
     workload = open_workload(config_of(options))
     expected = references(workload)["internal"]
     with ExitStack() as open_things:
-        folder = open_things.enter_context(work_folder(options))
-        hand_out(workload.graph, folder, set(), gap=False)
-        seat = Seat(OURS, options.threads, folder / "tandem.log", options.time_limit)
-        open_things.callback(seat.close)
-        seat.ask("introduce")
-        seat.ask("open", folder=str(folder), ids="internal")
+        seat = own_process(workload, options, open_things)
         contestants = [StrategyContestant(name, seat, expected) for name in names]
-        with progress("measuring", "turn") as bar:
-            records = play(
-                contestants, workload.roots, rounds=options.rounds, trials=options.trials,
-                between=lambda: time.sleep(options.pause), tell=bar,
-            )  # fmt: skip
+        records = play_as_asked(contestants, workload.roots, options)
     root = deepest_root(contestants[0].steps)
     graph = workload.as_dict()
     rows = [_row(record, records, contestants) for record in ranking(records)]

@@ -1,7 +1,7 @@
 """Line charts with whiskers as inline SVG: series over a core's size, a delay, or another time.
 
-Invariant: nothing depends on telling colours apart - series differ in marker and dash as well, and every point carries
-its values as text; positions of points that lie outside a plot's range do not exist, for the range is made from them.
+Invariant: nothing depends on colour - series differ in marker and dash as well, and every point carries
+its values as text; the range of a plot is made from its points, so that none lies outside.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Series:
-    """A line: ``colour`` counts through the palette, ``dashed`` tells the mode."""
+    """A line: ``colour`` counts through the palette, ``dashed`` shows the mode."""
 
     name: str
     marks: tuple[Mark, ...]

@@ -74,7 +74,7 @@ def count(value: object) -> str:
 
 
 def moment(value: object) -> str:
-    """A moment of the job, fine enough to tell neighbouring steps apart: ``3.1742 s``."""
+    """A moment of the job, fine enough to distinguish neighbouring steps: ``3.1742 s``."""
     found = number(value)
     return DASH if found is None else f"{found:,.4f}{SPACE}s"
 

@@ -67,7 +67,7 @@ class SearchTime:
     batch: int
     seconds: float
     steps: int
-    edges: int  # looked at; 0 where the engine does not tell
+    edges: int  # looked at; 0 where the engine does not count them
 
     @property
     def arcs_per_s(self) -> float:
@@ -124,7 +124,7 @@ class Calibration:
             samples=rates.products,
             source=f"measured on {self.host}, {self.when}: {rates.device}, {rates.dtype}, MindSpore {rates.mindspore}",
         )
-        # An iteration is its product, of active rows only, and what is around it. The worker's own rounds tell both.
+        # An iteration is its product, of active rows only, and what is around it. The worker's own rounds give both.
         points = [(plain.matvec(one.k), one.compute_s / one.iterations) for one in self.rounds if one.iterations]
         if not points:
             return plain

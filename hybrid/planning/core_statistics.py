@@ -128,7 +128,7 @@ def looks_per_vertex(in_offsets: np.ndarray, edges: int) -> float:
     """The length at which every list would have to be cut so that ``edges`` are left in all; at least 1 if any are.
 
     A search that pulls leaves a list as soon as it finds a parent; of one that looks at everything, this is the length
-    of the longest list. So it tells how many edges of the core's vertices a search really looks at.
+    of the longest list. So it is how many edges of the core's vertices a search really looks at.
     """
     degree = np.diff(in_offsets)
     longer = degree.size - np.cumsum(np.bincount(degree))[:-1]  # [j] = lists of more than j edges

@@ -1,8 +1,8 @@
 """How long a device takes for a round on the core, as a formula. Pure: no clock, no file, no device is touched here.
 
 A model is either *measured* (fitted to what ``run.py calibrate`` saw on this machine) or a *model* in the plain sense
-(published figures put into the formula below; nobody ran it). Which of the two is told by ``kind`` and must be told to
-whoever reads a number made from it.
+(published figures put into the formula below; never run). ``kind`` says which of the two, and every number made from it
+is shown with its kind.
 
     product(k, B)  =  max(2 k k B / flops, bytes / bytes_per_s)          a measured device: interpolated in its table
     iteration      =  product_factor * (launch + product) + (ops_per_iteration - 1) * launch + sync

@@ -1,8 +1,8 @@
 """Devices by name: published figures of Ascend NPUs put into the model, and what ``npu.device: simulated:...`` means.
 
-None of these figures was measured by us: nobody ran Tandem on an NPU. Peak rates are taken down to what a large matrix
-product usually reaches (``_OF_PEAK``, ``_OF_BANDWIDTH``), and the launch is one assumed value within the range that is
-published, so a prediction from a profile is good for orders of magnitude, not for percents.
+None of these figures was measured by us, as Tandem was never run on an NPU. Peak rates are taken down to what a large
+matrix product usually reaches (``_OF_PEAK``, ``_OF_BANDWIDTH``), and the launch is one assumed value within the
+published range, so a prediction from a profile is good for orders of magnitude, not for percents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the machine is, and how busy others kept it while we measured. Linux tells most of it; what is unknown is left
+"""What the machine is, and how busy others kept it while we measured. Linux knows most of it; what is unknown is left
 out, never guessed."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measures this machine: the worker's device, rounds through the exchange directory, the CPU engines' edge rates.
 
 Everything is the real thing - a worker process with MindSpore, files, our engines on a generated graph. What counts is
-the best of the repeats (over several roots, the median of each one's best): others at work only ever make a figure
+the best of the repeats (over several roots, the median of each one's best): other load only ever makes a figure
 worse. Invariant: nothing stays behind but built graphs in the cache; a worker that fails is an error, never a number.
 """
 
@@ -45,29 +45,27 @@ SCALES = (16, 18)  # one that fits into a cache and one that does not
 CORES = (256, 1024, 4096)
 FORMATS = ("text", "binary")
 BATCH = 64  # roots at once
-LEVELS = 512  # of the path that tells what an empty level costs
+LEVELS = 512  # of the path on which an empty level is measured
 _ROOTS, _REPEATS, _ROUNDS = 5, 12, 15
-_THICK_EDGES = 4096  # steps with fewer edges tell the cost of a level, not of an edge
+_THICK_EDGES = 4096  # steps with fewer edges show the cost of a level, not of an edge
 _DEVICE_TIMEOUT_S = 120
-_FIX = "run `python run.py doctor`, which starts a worker and tells what is missing"
-
-Tell = Callable[[str], None]
+_FIX = "run `python run.py doctor`, which starts a worker and names what is missing"
 
 
-def measure(config: Config, tell: Tell = lambda text: None) -> Calibration:
-    """All of it; ``tell`` hears what is going on."""
+def measure(config: Config, report: Callable[[str], None] = lambda text: None) -> Calibration:
+    """All of it; ``report`` is called with what is measured next."""
     began = time.perf_counter()
     cpus = len(os.sched_getaffinity(0))
     busy = os.getloadavg()[0] / cpus
     if parse_device(config.npu.device) is not None:
         config = _with_npu(config, device="auto")
-    tell("the worker's device")
+    report("the worker's device")
     device = measure_device(config)
-    tell("building the graphs")
+    report("building the graphs")
     graphs = {scale: _generated(config, kind="kronecker", scale=scale) for scale in SCALES}
-    tell("rounds through the exchange directory")
+    report("rounds through the exchange directory")
     rounds = measure_rounds(config, graphs[max(SCALES)])
-    tell("the CPU engines")
+    report("the CPU engines")
     cpu = measure_cpu(graphs, _generated(config, kind="grid", rows=1, cols=LEVELS))
     return Calibration(
         version=VERSION,
@@ -98,8 +96,8 @@ def measure_device(config: Config) -> DeviceRates:
             raise EnvironmentProblem(f"the worker did not measure within {_DEVICE_TIMEOUT_S} s", fix=_FIX) from None
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
-        told = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise EnvironmentProblem(f"the worker could not measure: {told.partition('error: ')[2] or told}", fix=_FIX)
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise EnvironmentProblem(f"the worker could not measure: {said.partition('error: ')[2] or said}", fix=_FIX)
     return device_rates(json.loads(lines[-1]), config.npu.threads)
 
 

@@ -1,7 +1,7 @@
 """The planner's inputs on this machine: which device is meant, how fast the CPU is, what a search here takes.
 
-Reads the calibration and measures a search; planner.py decides. Invariant: every figure's origin is told, and a
-figure that nobody measured or published is not made up: then there is no prediction.
+Reads the calibration and measures a search; planner.py decides. Invariant: every figure has its origin; without
+measured or published figures there is no prediction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sections of a report on an algorithm of the library: what came out, how its values are spread, the runs.
+"""The sections of a report on an algorithm other than BFS: what came out, how its values are spread, the runs.
 
 Invariant: every bar of the picture is also a row of a table; any summary gives well-formed sections.
 """
@@ -16,7 +16,8 @@ from hybrid.charts.units import DASH, compact, count, number, plural, seconds, s
 from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
 from hybrid.report.events import as_dict, as_list
 from hybrid.report.facts import Facts
-from hybrid.report.headline import card, draw_warning, sign
+from hybrid.report.headline import card, draw_warning, graph_cards, sign
+from hybrid.report.pieces import figures, folded, meter, meters, muted, section
 from hybrid.report.tables import row, table
 
 HEIGHT = 170
@@ -37,7 +38,7 @@ def draw_result(facts: Facts) -> Markup:
     summary = facts.summary
     whole_proof = summary.get("check") in ("proof", "computed again")
     state = ("Certified" if whole_proof else "Checked") if facts.certified else "NOT certified"
-    how = HOW.get(str(summary.get("check")), "What was checked is told below.")
+    how = HOW.get(str(summary.get("check")), "What was checked is listed below.")
     said = how if facts.certified else "Do not use these values: the check does not hold. Fix: see log.txt."
     verdict = summary.get("verdict")
     words = el(
@@ -48,7 +49,7 @@ def draw_result(facts: Facts) -> Markup:
         el("p", f"Not converged: {summary['unfinished']}.", class_="bad") if summary.get("unfinished") else EMPTY,
         el("p", _sentence(verdict["text"]), class_="say") if verdict else EMPTY,
         draw_warning(facts),
-        el("p", f"NPU: {facts.outcome}.", class_="muted") if facts.outcome else EMPTY,
+        muted(f"NPU: {facts.outcome}.") if facts.outcome else EMPTY,
     )
     return el("section", words, class_="verdict alone" if facts.certified else "verdict alone failed", id="verdict")
 
@@ -59,15 +60,10 @@ def _sentence(text: str) -> str:
 
 def draw_result_cards(facts: Facts) -> Markup:
     """The key figures: graph, facts, options, time."""
-    summary, graph, spent = facts.summary, facts.graph, facts.seconds
-    directed = graph.get("directed")
-    kind = "" if directed is None else "directed" if directed else "undirected"
-    isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
+    summary, spent = facts.summary, facts.seconds
     options = {name: value for name, value in as_dict(summary.get("options")).items() if value is not None}
     cards = [
-        card("Graph", graph.get("name") or DASH, str(summary.get("title") or ""), text=True),
-        card("Vertices", count(graph.get("vertices")), isolated),
-        card("Edges", count(graph.get("edges")), kind),
+        *graph_cards(facts.graph, summary.get("title")),
         *(card(_words(name), _fact(name, value)) for name, value in as_dict(summary.get("facts")).items()),
         *(card(_words(name.rpartition(".")[2]), str(value), name, text=True) for name, value in options.items()),
         card("Run", seconds(spent.get("run")), plural(whole(summary.get("threads")), "thread")),
@@ -116,15 +112,9 @@ def draw_spread(facts: Facts) -> Markup:
     total = sum(amount for _, _, amount in bars)
     rows = [row([_range(low, high), count(amount), share(amount, total)]) for low, high, amount in bars]
     as_table = table([_words(counted), _words(unit), "Share"], rows, caption=title)
-    return el(
-        "section",
-        el("h2", title),
-        el("p", " ".join(part for part in lead if part), class_="lead"),
-        _draw_bars(bars, counted, unit, title),
-        el("details", el("summary", "The same as a table"), as_table),
-        *_draw_top(as_list(spread.get("top")), name, groups=groups),
-        id="spread",
-    )
+    parts = [_draw_bars(bars, counted, unit, title), folded("The same as a table", as_table)]
+    parts += _draw_top(as_list(spread.get("top")), name, groups=groups)
+    return section(title, *parts, id="spread", lead=" ".join(part for part in lead if part))
 
 
 def _bar(raw: object) -> tuple[float, float, int] | None:
@@ -166,19 +156,16 @@ def _short(value: float) -> str:
 
 def _draw_top(top: Sequence[object], name: str, *, groups: bool) -> list[Markup]:
     pairs = [as_list(one) for one in top if len(as_list(one)) == 2]
-    if len({str(value) for _, value in pairs}) < 2:  # nobody stands out
+    if len({str(value) for _, value in pairs}) < 2:  # none stands out
         return []
     most = max((number(value) or 0.0 for _, value in pairs), default=0.0)
-    rows = [_top_row(str(who), value, most) for who, value in pairs]
+    parts = [100 * (number(value) or 0.0) / most if most > 0 else 0.0 for _, value in pairs]
+    rows = [
+        (str(name), meter(max(part, 0.4), "k-push"), figure(value))
+        for (name, value), part in zip(pairs, parts, strict=True)
+    ]
     title = f"The largest groups: {name}, vertices" if groups else f"The largest values: vertex, {name}"
-    return [el("h3", title), el("table", el("caption", title, class_="sr"), *rows, class_="versus")]
-
-
-def _top_row(who: str, value: object, most: float) -> Markup:
-    width = 100 * (number(value) or 0.0) / most if most > 0 else 0.0
-    rect = el("rect", width=percent(max(width, 0.4)), height=12, rx=2, class_="k-push")
-    bar = el("svg", rect, width="100%", height=12, aria_hidden="true")
-    return el("tr", el("th", who, scope="row"), el("td", bar, class_="fill"), el("td", figure(value)))
+    return [el("h3", title), meters(title, rows)]
 
 
 def draw_algorithm_runs(facts: Facts) -> Markup:
@@ -186,19 +173,19 @@ def draw_algorithm_runs(facts: Facts) -> Markup:
     runs = [run for run in facts.run_rows if "source" in run]
     if not runs:
         return EMPTY
-    names = list(dict.fromkeys(name for run in runs for name in _told(run)))
+    names = list(dict.fromkeys(name for run in runs for name in _counted(run)))
     rows = [_run_row(run, names) for run in runs]
     runs_table = table(["Source", *map(_words, names), "Run", "Check"], rows, caption="Runs, one per source")
-    return el("section", el("h2", "Sources"), runs_table, id="runs", class_="long")
+    return section("Sources", runs_table, id="runs", long=True)
 
 
-def _told(run: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(run: Mapping[str, Any]) -> dict[str, Any]:
     return as_dict(run.get("facts")) | as_dict(run.get("counters"))
 
 
 def _run_row(run: Mapping[str, Any], names: Sequence[str]) -> Markup:
-    told, times = _told(run), as_dict(run.get("seconds"))
-    cells = [str(run.get("source")), *(figure(told.get(name)) for name in names)]
+    counted, times = _counted(run), as_dict(run.get("seconds"))
+    cells = [str(run.get("source")), *(figure(counted.get(name)) for name in names)]
     return row([*cells, seconds(times.get("run")), seconds(times.get("certify"))])
 
 
@@ -208,5 +195,5 @@ def draw_counters(facts: Facts) -> Markup:
     counters = as_dict(runs[0].get("counters")) if runs else {}
     if not counters:
         return EMPTY
-    items = [el("li", el("b", figure(value)), el("span", _words(name))) for name, value in counters.items()]
-    return el("section", el("h2", "On the way"), el("ul", *items, class_="flow"), id="counters")
+    named = [(_words(name), figure(value)) for name, value in counters.items()]
+    return section("On the way", figures(named), id="counters")

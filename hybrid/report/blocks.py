@@ -1,7 +1,7 @@
 """From events to blocks: what each event is called, how it is filled, and how many of them become one.
 
 A job lasts seconds and a step may last microseconds, so most steps are narrower than a pixel. Invariant: no block is
-narrower than ``narrow`` per cent before it is drawn wide enough to see; neighbours too narrow to tell apart become one
+narrower than ``narrow`` per cent before it is drawn wide enough to see; neighbours that are too narrow become one
 block whose tip says how many they were; the number of blocks never exceeds the budget.
 """
 
@@ -38,7 +38,7 @@ MOMENTS = frozenset({"death", "stop"})  # drawn by the lane itself, not as block
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of one lane: one event, or several (``event`` is then None and ``gathered`` tells of them).
+    """A stretch of one lane: one event, or several (``event`` is then None and ``gathered`` describes them).
 
     ``busy`` is the time really worked, ``inner`` the part of it that the NPU computed.
     """
@@ -124,7 +124,7 @@ def _details(event: Event) -> list[str]:
 
 
 def join_waits(events: Iterable[Event]) -> list[Event]:
-    """One actor's events, a wait that was only interrupted to look for news made one again."""
+    """One actor's events, a wait that was only interrupted to look for an answer made one again."""
     joined: list[Event] = []
     for event in events:
         last = joined[-1] if joined else None
@@ -140,7 +140,7 @@ def join_waits(events: Iterable[Event]) -> list[Event]:
 
 
 def gather(blocks: Sequence[Block], scale: TimeScale, *, narrow: float, budget: int) -> list[Block]:
-    """Neighbours too narrow to tell apart become one block; what is narrow grows until the budget is met."""
+    """Neighbours that are too narrow become one block; what is narrow grows until the budget is met."""
     groups = _groups(blocks, scale.span * narrow / 100)
     while len(groups) > budget:
         narrow *= 2

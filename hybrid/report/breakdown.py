@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid.charts.lettering import fitted_text
-from hybrid.charts.markup import EMPTY, Markup, el, join, percent
+from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import number, seconds, share
 from hybrid.charts.wide_plot import stretch
+from hybrid.report.pieces import meter, meters, muted
+from hybrid.report.tables import row, table
 
 PHASES = {
     "open": "open the graph",
@@ -63,7 +65,7 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
     """One bar for the whole job, a segment per phase, and the same as a table."""
     phases, total = phases_of(seconds_by_phase, traced)
     if not phases or total <= 0:
-        return el("p", "The summary has no times.", class_="muted")
+        return muted("The summary has no times.")
     x, segments, rows = 0.0, [], []
     for i, (phase, spent) in enumerate(phases):
         width = 100 * spent / total
@@ -74,21 +76,9 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
         if width >= 1.2:
             parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
         segments.append(el("g", *parts, class_="m seg"))
-        swatch = el(
-            "svg",
-            el("rect", width=14, height=14, class_=style),
-            class_="swatch",
-            width=14,
-            height=14,
-            aria_hidden="true",
-        )
-        rows.append(
-            el(
-                "tr",
-                el("td", swatch, " ", name, class_="s"),
-                *(el("td", v) for v in (seconds(spent), share(spent, total))),
-            )
-        )
+        fill = el("rect", width=14, height=14, class_=style)
+        swatch = el("svg", fill, class_="swatch", width=14, height=14, aria_hidden="true")
+        rows.append(row([join([swatch, " ", name]), seconds(spent), share(spent, total)]))
         x += width
     drawing = el(
         "svg",
@@ -100,10 +90,8 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
         role="img",
         aria_labelledby="seconds-t",
     )
-    head = el("tr", el("th", "Phase", class_="s"), el("th", "Time"), el("th", "Share"))
-    whole = el("tr", el("td", "total", class_="s"), el("td", seconds(total)), el("td", ""), class_="sum")
-    table = el("table", el("thead", head), el("tbody", *rows, whole))
-    return join([el("div", drawing, class_="bar"), el("div", table, class_="wide")])
+    rows.append(row(["total", seconds(total), ""], style="sum"))
+    return join([el("div", drawing, class_="bar"), table(["Phase", "Time", "Share"], rows)])
 
 
 def draw_comparison(cpu_only: float, hybrid: float) -> Markup:
@@ -111,15 +99,8 @@ def draw_comparison(cpu_only: float, hybrid: float) -> Markup:
     longest = max(cpu_only, hybrid)
     if longest <= 0:
         return EMPTY
-    rows = []
-    for name, value, style in (("CPU only", cpu_only, "k-push"), ("hybrid", hybrid, "k-compute")):
-        width = max(0.4, 100 * value / longest)
-        bar = el(
-            "svg",
-            el("rect", width=percent(width), height=14, rx=2, class_=style),
-            width="100%",
-            height=14,
-            aria_hidden="true",
-        )
-        rows.append(el("tr", el("th", name, scope="row"), el("td", bar, class_="fill"), el("td", seconds(value))))
-    return el("table", el("caption", "Traversal time, same scale", class_="sr"), *rows, class_="versus")
+    rows = [
+        (name, meter(max(0.4, 100 * value / longest), style, 14), seconds(value))
+        for name, value, style in (("CPU only", cpu_only, "k-push"), ("hybrid", hybrid, "k-compute"))
+    ]
+    return meters("Traversal time, same scale", rows)

@@ -119,7 +119,7 @@ def rank_of(record: object) -> int | None:
     return int(found[1]) if found else None
 
 
-def deal_to_ranks(trace: Iterable[object]) -> tuple[list[object], dict[int, list[Event]]]:
+def split_by_rank(trace: Iterable[object]) -> tuple[list[object], dict[int, list[Event]]]:
     """The trace of a job on ranks as the story of one CPU and one worker, and every rank's own events in order of time.
 
     In the story, rank 0 stands for all: the pictures made for one rank can be drawn of it.
@@ -133,10 +133,10 @@ def deal_to_ranks(trace: Iterable[object]) -> tuple[list[object], dict[int, list
             continue
         assert isinstance(record, Mapping)
         actor = "npu" if record.get("kind") in WORKER_KINDS else "cpu"
-        told = {**record, "actor": actor}
-        records.setdefault(rank, []).append(told)
+        renamed = {**record, "actor": actor}
+        records.setdefault(rank, []).append(renamed)
         if rank == 0:
-            story.append(told)
+            story.append(renamed)
     return story, {rank: read_events(own)[0] for rank, own in sorted(records.items())}
 
 

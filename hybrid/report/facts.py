@@ -15,9 +15,9 @@ from hybrid.report.events import (
     SourceRun,
     as_dict,
     as_list,
-    deal_to_ranks,
     group_by_source,
     read_events,
+    split_by_rank,
     time_of,
 )
 
@@ -26,7 +26,7 @@ from hybrid.report.events import (
 class Facts:
     """A finished job: the summary's parts, the events in order of time, the runs, and how long it took.
 
-    Of a job on ranks, ``events`` and ``runs`` tell of rank 0, and ``rank_events`` of every one.
+    Of a job on ranks, ``events`` and ``runs`` are of rank 0, and ``rank_events`` of each.
     """
 
     summary: Mapping[str, Any]
@@ -129,7 +129,7 @@ def _uncovered(begin: float, end: float, events: Sequence[Event]) -> float:
 
 
 def facts_of(summary: Mapping[str, Any], trace: Sequence[object]) -> Facts:
-    story, rank_events = deal_to_ranks(trace)
+    story, rank_events = split_by_rank(trace)
     events, left_out = read_events(story)
     times = as_dict(summary.get("seconds"))
     last = max((event.t1 for own in (events, *rank_events.values()) for event in own), default=0.0)

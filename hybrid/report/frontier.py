@@ -1,6 +1,6 @@
 """Frontier and direction per step of one source, as a bar chart.
 
-Invariant: direction is told by fill pattern and by a written word or sign, never by colour alone; more steps than bars
+Invariant: direction is shown by fill pattern and by a written word or sign, never by colour alone; more steps than bars
 are binned, every step is in exactly one bar, and the chart says how many are in one.
 """
 

@@ -6,11 +6,15 @@ never looks like a good one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
 from hybrid.report.breakdown import draw_comparison
 from hybrid.report.events import as_dict
 from hybrid.report.facts import Facts
+from hybrid.report.pieces import muted
 
 
 def draw_headline(facts: Facts) -> Markup:
@@ -22,7 +26,7 @@ def draw_headline(facts: Facts) -> Markup:
         el("h1", sign(facts.certified), "Certified" if facts.certified else "NOT certified"),
         el("p", _certificate_sentence(facts)),
         el("p", verdict_text(facts), class_="say"),
-        el("p", _repeats(verdict), class_="muted") if verdict else EMPTY,
+        muted(_repeats(verdict)) if verdict else EMPTY,
         draw_warning(facts),
         draw_prediction(as_dict(facts.summary.get("predicted"))),
     )
@@ -36,18 +40,18 @@ def draw_prediction(predicted: dict[str, object]) -> Markup:
     """What the planner had expected, beside what came of it; nothing where nothing was predicted."""
     if not predicted:
         return EMPTY
-    told = []
+    compared = []
     for name, way in (("cpu_only", "CPU-only"), ("hybrid", f"hybrid ({predicted.get('mode')})")):
         expected, measured = predicted.get(f"{name}_seconds"), predicted.get(f"measured_{name}_seconds")
         if number(expected) is not None:
             error = _error(number(expected), number(measured))
-            told.append(f"{way} {seconds(expected)}, measured {seconds(measured)}{error}")
+            compared.append(f"{way} {seconds(expected)}, measured {seconds(measured)}{error}")
     device = str(predicted.get("device") or "unknown")
     truth = "measured on this machine" if predicted.get("kind") == "measured" else "a model, not measured"
-    words = f"Predicted {'; '.join(told)}." if told else "The planner:"
+    words = f"Predicted {'; '.join(compared)}." if compared else "The planner:"
     reason = str(predicted.get("reason") or "").rstrip(".")
     why = "" if reason in ("", "as configured") else f" {reason[0].upper()}{reason[1:]}."
-    return el("p", f"{words} Device {device} ({truth}).{why}", class_="muted")
+    return muted(f"{words} Device {device} ({truth}).{why}")
 
 
 def _error(expected: float | None, measured: float | None) -> str:
@@ -113,15 +117,10 @@ def _repeats(verdict: dict[str, object]) -> str:
 
 def draw_cards(facts: Facts) -> Markup:
     """The key figures."""
-    summary, graph = facts.summary, facts.graph
+    summary = facts.summary
     device = _device(facts.npu.get("device")) if facts.with_npu else "off"
-    isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
-    directed = graph.get("directed")
-    kind = "" if directed is None else "directed" if directed else "undirected"
     cards = [
-        card("Graph", graph.get("name") or DASH, str(summary.get("algorithm") or ""), text=True),
-        card("Vertices", count(graph.get("vertices")), isolated),
-        card("Edges", count(graph.get("edges")), kind),
+        *graph_cards(facts.graph, summary.get("algorithm")),
         card("Reached", count(summary.get("reached")), _reach(facts)),
         card("Max level", count(summary.get("max_level")), "steps from the source"),
         card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
@@ -131,6 +130,18 @@ def draw_cards(facts: Facts) -> Markup:
         card("NPU device", device, _worker(facts), text=True),
     ]
     return el("dl", *cards, class_="cards")
+
+
+def graph_cards(graph: Mapping[str, Any], algorithm: object) -> list[Markup]:
+    """What ran on which graph."""
+    isolated = f"{count(graph['isolated'])} isolated" if "isolated" in graph else ""
+    directed = graph.get("directed")
+    kind = "" if directed is None else "directed" if directed else "undirected"
+    return [
+        card("Graph", graph.get("name") or DASH, str(algorithm or ""), text=True),
+        card("Vertices", count(graph.get("vertices")), isolated),
+        card("Edges", count(graph.get("edges")), kind),
+    ]
 
 
 def _engine(facts: Facts) -> str:
@@ -184,8 +195,7 @@ def _worker(facts: Facts) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def top_line(facts: Facts, written: str) -> Markup:
-    """The line above the verdict: what this page is, and when it was written."""
+def what_ran(facts: Facts) -> Markup:
+    """Algorithm, graph and engine."""
     parts = [str(facts.summary.get("algorithm") or "").upper(), facts.graph.get("name"), facts.summary.get("engine")]
-    about = join([part for part in (str(p) for p in parts if p) if part], " \N{MIDDLE DOT} ")
-    return el("header", el("span", el("b", "Tandem report"), " ", about), el("span", written), class_="top")
+    return join([str(part) for part in parts if part], " \N{MIDDLE DOT} ")

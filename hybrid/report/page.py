@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.head import draw_head
+from hybrid.charts.document import document, top_line
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, plural, seconds, share
 from hybrid.report import script, style
@@ -20,11 +20,11 @@ from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_re
 from hybrid.report.breakdown import draw_breakdown
 from hybrid.report.events import as_list
 from hybrid.report.facts import Facts, facts_of
-from hybrid.report.headline import draw_cards, draw_headline, top_line
+from hybrid.report.headline import draw_cards, draw_headline, what_ran
 from hybrid.report.panels import draw_sources, draw_whole_job
+from hybrid.report.pieces import figures, folded, muted, section
+from hybrid.report.ranks import style as ranks_style
 from hybrid.report.ranks.section import draw_ranks_section
-from hybrid.report.ranks.style import CSS as RANKS_CSS
-from hybrid.report.ranks.style import PATTERNS as RANKS_PATTERNS
 from hybrid.report.tables import round_table, run_table
 
 
@@ -32,33 +32,23 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
     """The whole report as HTML text."""
     facts = facts_of(summary, trace)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    state = "certified" if facts.certified else "NOT certified"
-    css = RANKS_CSS if facts.on_ranks else ""
-    head = draw_head(f"{facts.graph.get('name') or 'report'} ({state})", style.CSS, css, scripted=True)
-    body = el(
-        "body",
-        style.PATTERNS,
-        RANKS_PATTERNS if facts.on_ranks else "",
-        el(
-            "main",
-            top_line(facts, written),
-            *(_bfs_sections(facts) if facts.is_bfs else _algorithm_sections(facts)),
-            el(
-                "section",
-                el("h2", "Where the seconds went"),
-                draw_breakdown(facts.seconds, facts.traced_phases),
-                id="seconds",
-            ),
-            _certificate_section(facts),
-            _config_section(folder, config_text),
-            el(
-                "footer",
-                "Beside this page: summary.json, trace.jsonl (every step), config.yaml, log.txt and the result arrays.",
-            ),
-        ),
-        el("script", script.SCRIPT),
+    title = f"{facts.graph.get('name') or 'report'} ({'certified' if facts.certified else 'NOT certified'})"
+    seconds_went = draw_breakdown(facts.seconds, facts.traced_phases)
+    beside = "Beside this page: summary.json, trace.jsonl (every step), config.yaml, log.txt and the result arrays."
+    main = el(
+        "main",
+        top_line("Tandem report", what_ran(facts), written),
+        *(_bfs_sections(facts) if facts.is_bfs else _algorithm_sections(facts)),
+        section("Where the seconds went", seconds_went, id="seconds"),
+        _certificate_section(facts),
+        _config_section(folder, config_text),
+        el("footer", beside),
     )
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    if facts.on_ranks:
+        css, patterns = style.CSS + ranks_style.CSS, [style.PATTERNS, ranks_style.PATTERNS]
+    else:
+        css, patterns = style.CSS, [style.PATTERNS]
+    return document(title, css, *patterns, main, script=script.SCRIPT)
 
 
 def _bfs_sections(facts: Facts) -> list[Markup]:
@@ -105,34 +95,23 @@ def npu_sentence(facts: Facts) -> str:
 
 
 def _npu_section(facts: Facts) -> Markup:
-    parts = [el("h2", "What the NPU changed"), el("p", npu_sentence(facts), class_="say")]
+    parts = [el("p", npu_sentence(facts), class_="say")]
     if facts.with_npu:
-        figures = [
+        values = ("sent", "received", "adopted", "rejected")
+        named = [
             ("rounds merged", f"{facts.npu_count('rounds_merged'):,} of {facts.npu_count('rounds_sent'):,}"),
-            *(
-                (name, count(facts.npu_count(f"values_{name.split()[1]}")))
-                for name in ("values sent", "values received")
-            ),
-            *(
-                (name, count(facts.npu_count(f"values_{name.split()[1]}")))
-                for name in ("values adopted", "values rejected")
-            ),
+            *((f"values {name}", count(facts.npu_count(f"values_{name}"))) for name in values),
             ("worker start", seconds(facts.npu.get("start_seconds"))),
         ]
-        parts.append(el("ul", *(el("li", el("b", value), el("span", name)) for name, value in figures), class_="flow"))
-        parts.append(
-            round_table(facts.rounds) if facts.rounds else el("p", "No rounds are in the trace.", class_="muted")
-        )
-    return el("section", *parts, id="npu", class_="long")
+        parts.append(figures(named))
+        parts.append(round_table(facts.rounds) if facts.rounds else muted("No rounds are in the trace."))
+    return section("What the NPU changed", *parts, id="npu", long=True)
 
 
 def _run_section(facts: Facts) -> Markup:
-    body = (
-        run_table(facts.run_rows, with_npu=facts.with_npu)
-        if facts.run_rows
-        else el("p", "The summary lists no runs.", class_="muted")
-    )
-    return el("section", el("h2", "Runs"), body, id="runs", class_="long")
+    rows = facts.run_rows
+    body = run_table(rows, with_npu=facts.with_npu) if rows else muted("The summary lists no runs.")
+    return section("Runs", body, id="runs", long=True)
 
 
 def _certificate_section(facts: Facts) -> Markup:
@@ -150,9 +129,8 @@ def _certificate_section(facts: Facts) -> Markup:
         for one in facts.repairs
     ]
     state = "They hold for this result." if facts.certified else "They do NOT all hold for this result."
-    return el(
-        "section",
-        el("h2", "What was checked"),
+    return section(
+        "What was checked",
         el("ol", *(el("li", check) for check in checks), class_="proof"),
         el("p", el("b", state, class_="good" if facts.certified else "bad"), words),
         el("ul", *(el("li", one) for one in again)) if again else EMPTY,
@@ -162,15 +140,6 @@ def _certificate_section(facts: Facts) -> Markup:
 
 def _config_section(folder: Path, config_text: str) -> Markup:
     command = f"python run.py --config {shlex.quote(str(folder / 'config.yaml'))}"
-    config = (
-        el("pre", config_text) if config_text.strip() else el("p", "No configuration was recorded.", class_="muted")
-    )
-    return el(
-        "section",
-        el("h2", "Run it again"),
-        el("p", "From the project's folder:"),
-        el("pre", command),
-        el("details", el("summary", "Effective configuration"), config),
-        id="config",
-        class_="long",
-    )
+    config = el("pre", config_text) if config_text.strip() else muted("No configuration was recorded.")
+    parts = [el("p", "From the project's folder:"), el("pre", command), folded("Effective configuration", config)]
+    return section("Run it again", *parts, id="config", long=True)

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import compact, moment, number, plural, seconds, whole
 from hybrid.report.events import MAX_PANELS, Event, SourceRun, as_dict
 from hybrid.report.facts import Facts
 from hybrid.report.frontier import Bar, bars_of, draw_frontier, sign_key
+from hybrid.report.pieces import (
+    Panel,
+    draw_panels,
+    folded,
+    legend,
+    legend_item,
+    muted,
+    section,
+    tabs_of,
+    zoomable,
+)  # fmt: skip
 from hybrid.report.tables import step_table, work_table
 from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
 
@@ -41,58 +52,35 @@ LEGEND = {
 
 def draw_whole_job(facts: Facts) -> Markup:
     """The picture of the job over all sources."""
-    head = [el("h2", "Who worked when"), el("p", _lead(facts), class_="lead")]
     if not facts.events:
         note = "The trace is empty: nothing to draw. Fix: look for trace.jsonl and log.txt beside this report."
-        return el("section", el("h2", "Who worked when"), el("p", note), id="timeline")
+        return section("Who worked when", el("p", note), id="timeline")
     scale = window(0.0, facts.total)
-    runs = facts.runs
-    parts = [
-        zoomable(
-            "job",
-            "The whole job",
-            draw_overview(
-                facts.events,
-                runs,
-                scale,
-                with_npu=facts.with_npu,
-                name="job",
-                title="The whole job: who worked when",
-                cpu=_cpu(facts),
-            ),
-            f"{seconds(scale.span)} from start to end",
-        )
-    ]
+    parts = [_overview(facts, scale, "job", "The whole job", "The whole job", "from start to end")]
     # A first source that waits for the worker to start would squeeze all others: then enlarge what came after.
     for since in sorted({0.0, facts.ready}):
-        inner = traversal_window(runs, since)
+        inner = traversal_window(facts.runs, since)
         if inner is None or inner.span >= ENLARGE_BELOW * scale.span:
             continue
-        parts.append(_lens(inner, scale))
-        drawing = draw_overview(
-            facts.events,
-            runs,
-            inner,
-            with_npu=facts.with_npu,
-            name="phase",
-            title="The traversal phase: who worked when",
-            cpu=_cpu(facts),
-        )
         what = "The traversals, enlarged" if since == 0 else "After the worker's start, enlarged"
-        parts.append(zoomable("phase", what, drawing, f"{seconds(inner.span)}, {_from(inner)}"))
+        parts.append(_lens(inner, scale))
+        parts.append(_overview(facts, inner, "phase", what, "The traversal phase", _from(inner)))
         break
     parts.append(_legend(facts, facts.events, by_direction=False))
     parts.append(_incident_list(facts.events))
     if facts.left_out:
-        parts.append(
-            el(
-                "p",
-                f"{plural(facts.left_out, 'trace record')} had no usable time and could not be drawn.",
-                class_="muted",
-            )
-        )
-    table = el("details", el("summary", "The same as a table"), work_table(facts.events, facts.total))
-    return el("section", *head, *parts, table, id="timeline")
+        parts.append(muted(f"{plural(facts.left_out, 'trace record')} had no usable time and could not be drawn."))
+    parts.append(folded("The same as a table", work_table(facts.events, facts.total)))
+    return section("Who worked when", *parts, id="timeline", lead=_lead(facts))
+
+
+def _overview(facts: Facts, scale: TimeScale, name: str, heading: str, title: str, about: str) -> Markup:
+    drawing = draw_overview(
+        facts.events, facts.runs, scale, with_npu=facts.with_npu, name=name, title=f"{title}: who worked when",
+        cpu=_cpu(facts),
+    )  # fmt: skip
+    joined = " " if about.startswith("from") else ", "
+    return zoomable(name, heading, drawing, f"{seconds(scale.span)}{joined}{about}")
 
 
 def _cpu(facts: Facts) -> str:
@@ -112,25 +100,6 @@ def _lead(facts: Facts) -> str:
         "Green arrows are merges: values that the NPU found first and the CPU adopted. "
         "Grey ones brought nothing new. Click a stretch to see its source below."
     )
-
-
-def zoomable(name: str, title: str, drawing: Markup, about: str) -> Markup:
-    """A time line under its title, with buttons that widen it."""
-    buttons = [
-        el(
-            "button",
-            f"{factor}\N{MULTIPLICATION SIGN}",
-            type="button",
-            data_zoom=factor,
-            aria_pressed="true" if factor == 1 else "false",
-        )
-        for factor in (1, 4, 16, 64)
-    ]
-    zoom = el(
-        "div", "Zoom", *buttons, class_="zoom", role="group", aria_label=f"Zoom: {title}", data_for=f"{name}-view"
-    )
-    heading = el("h3", title, " ", el("span", about, class_="muted"))
-    return join([el("div", heading, zoom, class_="row"), el("div", drawing, id=f"{name}-view")])
 
 
 def _from(scale: TimeScale) -> str:
@@ -161,13 +130,7 @@ def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Mar
         arrow = el("path", d="M9 0l5 7h-4v6h-2v-6h-4z", class_="gift")
         swatch = el("svg", arrow, width=18, height=13, aria_hidden="true")
         items.append(el("li", swatch, "merge, +values adopted"))
-    return el("ul", *items, class_="legend") if items else EMPTY
-
-
-def legend_item(style: str, text: str) -> Markup:
-    """What a fill means."""
-    rect = el("rect", x=0.5, y=0.5, width=17, height=12, rx=2, class_=style)
-    return el("li", el("svg", rect, width=18, height=13, aria_hidden="true"), text)
+    return legend(items)
 
 
 def _incident_list(events: Sequence[Event]) -> Markup:
@@ -189,24 +152,19 @@ def draw_sources(facts: Facts) -> Markup:
     if not shown:
         return EMPTY
     opened = _most_telling(shown, facts.ready)
-    parts = [el("h2", "One source at a time" if len(shown) > 1 else f"Source {shown[0].source} in detail")]
-    if len(shown) > 1:
-        parts.append(
-            el("p", "Choose a source. A green figure is the number of values adopted from the NPU.", class_="lead")
-        )
-        tabs = [_tab(run, i, selected=i == opened) for i, run in enumerate(shown)]
-        parts.append(el("div", *tabs, class_="tabs", role="tablist", aria_label="Source"))
-    if len(facts.runs) > len(shown):
-        parts.append(
-            el(
-                "p",
-                f"The first {len(shown)} of {len(facts.runs):,} sources are drawn; the table below has more.",
-                class_="muted",
-            )
-        )
     shared = [event for event in facts.events if event.source is None or event.actor == "npu"]
-    panels = [_panel(facts, shared, run, i, len(shown), selected=i == opened) for i, run in enumerate(shown)]
-    return el("section", *parts, *panels, id="sources", class_="long")
+    panels = [Panel(run.source, _details(facts, shared, run, i, len(shown)), _gift(run)) for i, run in enumerate(shown)]
+    left_out = f"The first {len(shown)} of {len(facts.runs):,} sources are drawn; the table below has more."
+    several = len(shown) > 1
+    return section(
+        "One source at a time" if several else f"Source {shown[0].source} in detail",
+        tabs_of(panels, opened),
+        muted(left_out) if len(facts.runs) > len(shown) else EMPTY,
+        *draw_panels(panels, opened),
+        id="sources",
+        lead="Choose a source. A green figure is the number of values adopted from the NPU." if several else "",
+        long=True,
+    )
 
 
 def _most_telling(runs: Sequence[SourceRun], ready: float) -> int:
@@ -217,29 +175,18 @@ def _most_telling(runs: Sequence[SourceRun], ready: float) -> int:
     return next(iter([*warm, *helped, *stepped, 0]))
 
 
-def _tab(run: SourceRun, index: int, *, selected: bool) -> Markup:
-    adopted = el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
-    return el(
-        "a",
-        run.source,
-        adopted,
-        href=f"#source-{index}",
-        id=f"tab-{index}",
-        role="tab",
-        aria_selected="true" if selected else "false",
-        aria_controls=f"source-{index}",
-        data_source=run.source,
-    )
+def _gift(run: SourceRun) -> Markup:
+    return el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
 
 
-def _panel(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, panels: int, *, selected: bool) -> Markup:
+def _details(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, panels: int) -> list[Markup]:
     name = f"s{index}"
     parts = [el("p", describe_run(facts, run))]
     budget = max(24, min(300, MARKS // panels))
     drawn = draw_source(run, shared, with_npu=facts.with_npu, name=name, budget=budget, cpu=_cpu(facts))
     bars = bars_of(run, max(24, min(60, BARS // panels)))
     if drawn is None:
-        parts.append(el("p", "The trace has nothing about this source.", class_="muted"))
+        parts.append(muted("The trace has nothing about this source."))
     else:
         scale = drawn.scale
         parts.append(
@@ -250,16 +197,8 @@ def _panel(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, pa
     if bars:
         parts += _frontier(facts, run, index, bars)
     elif drawn is not None:
-        parts.append(el("p", "No steps: nothing is reachable from this source but itself.", class_="muted"))
-    return el(
-        "div",
-        *parts,
-        class_="panel on" if selected else "panel",
-        id=f"source-{index}",
-        role="tabpanel" if panels > 1 else None,
-        aria_labelledby=f"tab-{index}" if panels > 1 else None,
-        data_source=run.source,
-    )
+        parts.append(muted("No steps: nothing is reachable from this source but itself."))
+    return parts
 
 
 def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> list[Markup]:
@@ -275,17 +214,17 @@ def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> 
     if any(bar.merges for bar in bars):
         words.append("A green flag marks where values from the NPU came in.")
     used = {bar.direction for bar in bars}
-    legend = [
+    fills = [
         legend_item(f"k-{style}", LEGEND[style])
         for style in ("push", "pull", "async", "mixed", "edges")
         if style in used | {"edges"}
     ]
     return [
         el("h3", "Frontier and direction per step"),
-        el("p", " ".join(words), class_="muted"),
+        muted(" ".join(words)),
         draw_frontier(run, bars, f"f{index}"),
-        el("ul", *legend, class_="legend"),
-        el("details", el("summary", "Steps as a table"), step_table(bars, with_npu=facts.with_npu)),
+        legend(fills),
+        folded("Steps as a table", step_table(bars, with_npu=facts.with_npu)),
     ]
 
 

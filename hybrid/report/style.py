@@ -1,7 +1,7 @@
 """The page's look: style sheet and fill patterns. Constants only.
 
-Colours are from the Okabe-Ito set, which people with any colour vision tell apart; patterns and words repeat what the
-colours say. Invariant: nothing is loaded from anywhere; light, dark and paper each have readable contrast.
+Colours are from the Okabe-Ito set, distinct for any colour vision; patterns and words repeat what the colours
+say. Invariant: nothing is loaded from anywhere; light, dark and paper each have readable contrast.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from hybrid.charts.units import DASH, compact, count, moment, plural, seconds, s
 from hybrid.report.blocks import name_of
 from hybrid.report.events import Event, as_dict
 from hybrid.report.frontier import Bar
+from hybrid.report.pieces import muted
 
 MAX_ROWS = 1000
 TALL = 14  # rows from which a table scrolls in its own box
@@ -30,15 +31,8 @@ def table(
     title = el("caption", caption, class_="sr") if caption else EMPTY
     box = "wide tall" if len(rows) > TALL else "wide"
     body = el("table", title, el("thead", el("tr", *cells)), el("tbody", *rows[:MAX_ROWS]))
-    note = (
-        el(
-            "p",
-            f"{plural(len(rows) - MAX_ROWS, 'more row is', 'more rows are')} in trace.jsonl and summary.json.",
-            class_="muted",
-        )
-        if len(rows) > MAX_ROWS
-        else EMPTY
-    )
+    more = f"{plural(len(rows) - MAX_ROWS, 'more row is', 'more rows are')} in trace.jsonl and summary.json."
+    note = muted(more) if len(rows) > MAX_ROWS else EMPTY
     return join([el("div", body, class_=box, tabindex="0" if len(rows) > TALL else None), note])
 
 
@@ -75,26 +69,15 @@ def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
         rows.append(row(cells, text_columns=text, style=None if certified else "fault"))
     drawn = table(heads, rows, text_columns=text, caption="Runs, one per source")
     if with_npu and not with_outcome and outcomes[0] != DASH:
-        who = "the run" if len(runs) == 1 else "every run"
-        return join([el("p", f"NPU outcome of {who}: {outcomes[0]}.", class_="muted"), drawn])
+        runs_named = "the run" if len(runs) == 1 else "every run"
+        return join([muted(f"NPU outcome of {runs_named}: {outcomes[0]}."), drawn])
     return drawn
 
 
 def round_table(rounds: Sequence[Event]) -> Markup:
     """One row per round, and their totals."""
-    heads = [
-        "Source",
-        "Round",
-        "At",
-        "Round trip",
-        "Sent",
-        "Received",
-        "Adopted",
-        "Rejected",
-        "Iterations",
-        "Compute",
-        "Outcome",
-    ]
+    heads = ["Source", "Round", "At", "Round trip", "Sent", "Received", "Adopted", "Rejected", "Iterations", "Compute"]
+    heads.append("Outcome")
     text = (0, 1, 10)
     names = ("values_sent", "values_received", "values_adopted", "values_rejected")
     rows = []
@@ -116,7 +99,7 @@ def round_table(rounds: Sequence[Event]) -> Markup:
     compute = seconds(sum(event.real("compute_s") for event in rounds) or None)
     iterations = count(sum(event.count("iterations") for event in rounds) or None)
     summed = row(["all", "", "", trips, *totals, iterations, compute, ""], text_columns=text, style="sum")
-    # The totals come first when there are many rows, so that nobody has to scroll for them.
+    # The totals come first when there are many rows, so that they are seen without scrolling.
     rows = [summed, *rows] if len(rows) > TALL else [*rows, summed]
     return table(heads, rows, text_columns=text, caption="Rounds exchanged with the NPU worker")
 
@@ -154,19 +137,10 @@ def work_table(events: Sequence[Event], total: float) -> Markup:
         name = f"step, {name_of(event)}" if event.kind == "step" else name_of(event)
         tally.setdefault((event.actor, name), []).append(event.duration)
     order = {actor: i for i, actor in enumerate(ACTOR_NAMES)}
-    rows = [
-        row(
-            [
-                ACTOR_NAMES[actor],
-                name,
-                f"{len(times):,}",
-                seconds(sum(times)),
-                seconds(max(times)),
-                share(sum(times), total),
-            ],
-            text_columns=(0, 1),
-        )
-        for (actor, name), times in sorted(tally.items(), key=lambda item: (order[item[0][0]], -sum(item[1])))
-    ]
+    rows = []
+    for (actor, name), times in sorted(tally.items(), key=lambda item: (order[item[0][0]], -sum(item[1]))):
+        spent = sum(times)
+        cells = [ACTOR_NAMES[actor], name, f"{len(times):,}", seconds(spent), seconds(max(times)), share(spent, total)]
+        rows.append(row(cells, text_columns=(0, 1)))
     heads = ["Who", "Activity", "Times", "In all", "Longest", "Of the job"]
     return table(heads, rows, text_columns=(0, 1), caption="Who worked how long")

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid.charts.head import draw_head
+from hybrid.charts.document import document
 from hybrid.charts.markup import Markup, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import count, moment, plural, seconds, share
 from hybrid.report import script, style
 from hybrid.report.blocks import Block, gather
 from hybrid.report.events import Event, read_events
-from hybrid.report.panels import legend_item, zoomable
+from hybrid.report.pieces import legend, legend_item, section, zoomable
 from hybrid.report.tables import row, table
 from hybrid.report.timeline import AXIS, GAP, LANE, NARROWEST, Lane, draw_block, draw_lanes
 from hybrid.results.trace import Trace
@@ -47,9 +47,9 @@ class Kind:
 
     @property
     def busiest_over_mean(self) -> float:
-        """By work where it is told, else by time."""
-        told = [float(one) for one in self.work.values()]
-        values = told if sum(told) else list(self.busy.values())
+        """By work where it was counted, else by time."""
+        counted = [float(one) for one in self.work.values()]
+        values = counted if sum(counted) else list(self.busy.values())
         return max(values) * len(values) / sum(values) if values and sum(values) else 1.0
 
 
@@ -63,10 +63,8 @@ def write_threads_report(path: Path | str, trace: Trace, title: str = "Loops") -
 def render_threads_page(trace: Iterable[object], title: str) -> str:
     """The page as HTML text."""
     threads = threads_of(trace)
-    head = draw_head(title, style.CSS, scripted=True)
     sections = [_timeline(threads), _balance(threads)] if threads else [el("p", _NOTHING)]
-    body = el("body", style.PATTERNS, el("main", el("h1", title), *sections), el("script", script.SCRIPT))
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    return document(title, style.CSS, style.PATTERNS, el("main", el("h1", title), *sections), script=script.SCRIPT)
 
 
 _NOTHING = "No thread did anything that the trace knows of. Fix: call report.trace(trace) after each loop."
@@ -90,7 +88,7 @@ def kinds_of(threads: Mapping[int, Sequence[Event]]) -> list[Kind]:
     kinds = []
     for name in names:
         mine = {thread: [e for e in own if e.kind != "wait" and name_of(e) == name] for thread, own in threads.items()}
-        mine = {thread: own for thread, own in mine.items() if own}  # who took part
+        mine = {thread: own for thread, own in mine.items() if own}  # threads that took part
         busy = {thread: sum(e.duration for e in own) for thread, own in mine.items()}
         work = {thread: sum(e.count("work") or e.count("edges") for e in own) for thread, own in mine.items()}
         kinds.append(Kind(name, max(len(own) for own in mine.values()), busy, work))
@@ -136,10 +134,10 @@ def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
     if len(shown) < len(threads):
         lead += f" The first {len(shown)} are drawn."
     used = {STYLES.get(e.kind, "cpu") for e in every}
-    legend = el("ul", *(legend_item(f"k-{one}", text) for one, text in MEANING.items() if one in used), class_="legend")
+    fills = legend([legend_item(f"k-{one}", text) for one, text in MEANING.items() if one in used])
     drawing = _draw(shown, scale)
     view = zoomable("threads", "All threads", drawing, f"{seconds(scale.span)} from first to last")
-    return el("section", el("h2", "Who worked when"), el("p", lead, class_="lead"), view, legend, id="timeline")
+    return section("Who worked when", view, fills, id="timeline", lead=lead)
 
 
 def _draw(threads: Mapping[int, Sequence[Event]], scale: TimeScale) -> Markup:
@@ -168,11 +166,10 @@ def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:
         busy = sum(e.duration for e in own) - waits
         work = sum(e.count("work") or e.count("edges") for e in own)
         by_thread.append(row([f"Thread {thread}", seconds(busy), share(busy, span), seconds(waits), count(work)]))
-    return el(
-        "section",
-        el("h2", "How even the load was"),
-        el("p", "Busiest over mean: the work of the thread that had most, over the mean; 1 is perfect.", class_="lead"),
+    return section(
+        "How even the load was",
         table(["Loop", "Launches", "Longest thread", "Work", "Busiest over mean"], kinds),
         table(["Thread", "Busy", "Of the time", "Waited", "Work"], by_thread),
         id="balance",
+        lead="Busiest over mean: the work of the thread that had most, over the mean; 1 is perfect.",
     )

@@ -73,7 +73,7 @@ def test_false_results_are_found() -> None:
     assert complaint("kcore", core=[1, 1, 1, 0]) == ""
     assert complaint("triangles", triangles=[0, 0, 1, 0])
     assert complaint("louvain", community=[10, 10, 10, 40]) == ""
-    assert complaint("louvain", community=[10, 10, 30, 40])  # another modularity than told
+    assert complaint("louvain", community=[10, 10, 30, 40])  # another modularity than claimed
 
 
 def test_trend_of_what_grows_and_what_does_not() -> None:
@@ -93,8 +93,8 @@ def outcome_of(**changes: Any) -> Outcome:
         "worker": {"moments": [20.0], "recovered_seconds": [2.0]},
         "rank": {"moments": [], "recovered_seconds": []},
     }
-    told = {"worker deaths": 1, "worker restarts": 1, "crew restarts": 0}
-    known = Outcome(600.0, tally, samples, kills, told, [], [2.0], ["g"], Leftovers(exit_code=0))
+    counted = {"worker deaths": 1, "worker restarts": 1, "rank pool restarts": 0}
+    known = Outcome(600.0, tally, samples, kills, counted, [], [2.0], ["g"], Leftovers(exit_code=0))
     for name, value in changes.items():
         setattr(known, name, value)
     return known
@@ -132,7 +132,7 @@ def test_a_few_seconds_of_it() -> None:
         seconds=15.0, kill_worker=4.0, kill_ranks=0, restart=False, ranks=2, scales=[8, 9], side=10, seed=1, log=None
     )
     outcome = soak(options, warm_up=False)
-    assert complaints(outcome) == [], outcome.tally.told
+    assert complaints(outcome) == [], outcome.tally.details
     assert outcome.kills["worker"]["moments"]
     assert outcome.tally.counts["right"] > 50
     assert all(job.fate for job in outcome.tally.jobs.values())

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.charts.axes import axis
-from hybrid.charts.head import draw_head
+from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS, Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, ratio, seconds, share
 from hybrid.cli.terminal import plural
 from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, tell_rate
 from hybrid.report import style
+from hybrid.report.pieces import muted, section
 from hybrid.report.tables import row, table
 from hybrid.results.whole_file import write_whole
 
@@ -50,18 +51,17 @@ def points_csv(points: Sequence[Point]) -> str:
 def render(identity: dict[str, Any], points: Sequence[Point]) -> str:
     """The page."""
     graph, curves = identity["graph"], curves_of(points)
-    head = draw_head(f"break-even on {graph['name']}", style.CSS, CSS)
     algorithms = list(dict.fromkeys(curve.algorithm for curve in curves))
     where = f"{identity['host']}, {plural(identity['threads'], 'thread')}; {identity['written']}"
     main = el(
         "main",
-        el("div", el("span", el("b", "Tandem break-even"), graph["name"]), el("span", where), class_="top"),
+        top_line("Tandem break-even", graph["name"], where),
         _headline(identity, points, curves),
         *(_algorithm_section(name, [one for one in curves if one.algorithm == name]) for name in algorithms),
         _table_section(points),
         el("footer", f"Beside this page: {CSV_NAME}, {JSON_NAME} (all times)."),
     )
-    return f"<!DOCTYPE html>\n{el('html', head, el('body', main), lang='en')}\n"
+    return document(f"break-even on {graph['name']}", style.CSS + CSS, main)
 
 
 def _headline(identity: dict[str, Any], points: Sequence[Point], curves: Sequence[Curve]) -> Markup:
@@ -79,7 +79,7 @@ def _headline(identity: dict[str, Any], points: Sequence[Point], curves: Sequenc
         f"{plural(len(curves), 'curve')}, each measured {plural(len(best.hybrid), 'time')} in turns with the CPU alone."
     )
     return el(
-        "section", el("h1", title), el("p", f"{leads}: {where}.", class_="say"), el("p", facts, class_="muted"),
+        "section", el("h1", title), el("p", f"{leads}: {where}.", class_="say"), muted(facts),
         el("p", f"The machine was {warning}.", class_="bad") if warning else EMPTY,
         el("p", el("span", "simulated", class_="sim"), " ", NOTE, class_="muted"), class_="verdict alone", id="best",
     )  # fmt: skip
@@ -89,11 +89,8 @@ def _algorithm_section(name: str, curves: Sequence[Curve]) -> Markup:
     said = el("ul", *(el("li", curve.sentence) for curve in curves))
     lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
     rates = sorted({curve.flops for curve in curves}, reverse=True)
-    told = lead + tell_rate(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
-    return el(
-        "section", el("h2", name), el("p", told, class_="lead"),
-        el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name,
-    )  # fmt: skip
+    explained = lead + tell_rate(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
+    return section(name, el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name, lead=explained)
 
 
 def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
@@ -131,7 +128,7 @@ def _table_section(points: Sequence[Point]) -> Markup:
         ]  # fmt: skip
         rows.append(row(cells, text_columns=(0, 1), style="hit" if one.pays else None))
     body = table(heads, rows, text_columns=(0, 1), caption="All points")
-    return el("section", el("h2", "All points"), body, id="points", class_="long")
+    return section("All points", body, id="points", long=True)
 
 
 def _tell_latency(value: float) -> str:

@@ -207,7 +207,7 @@ def advised_config(config: Config, advice: Advice) -> Config:
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """A file that is there is somebody's work."""
+    """Refuse to replace a file, unless ``force`` says so."""
     if path.exists() and not force:
         raise ConfigError("--apply: the file exists", path=path, fix="name another file, or add --force")
     if not path.absolute().parent.is_dir():

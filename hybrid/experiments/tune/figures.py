@@ -87,8 +87,8 @@ def prediction_figure(points: Sequence[Point]) -> Markup:
 
     def mark(one: Point) -> Mark:
         assert one.predicted_s is not None
-        told = f"{one.setting.describe()}: predicted {seconds(one.predicted_s)}, measured {seconds(one.hybrid_s)}"
-        return Mark(one.predicted_s, one.hybrid_s, told)
+        tip = f"{one.setting.describe()}: predicted {seconds(one.predicted_s)}, measured {seconds(one.hybrid_s)}"
+        return Mark(one.predicted_s, one.hybrid_s, tip)
 
     series = [
         Series(one.name, one.marks, one.colour, one.dashed, line=False) for one in _by_setting(both, mark, by_mode=True)
@@ -155,23 +155,23 @@ def _time_figures(points: Sequence[Point], x: Axis, sizes: Sequence[int]) -> lis
     y = axis(every, "time", tick, log=True)
     found = []
     for one, alone in zip(hybrid, beside, strict=True):
-        told = replace(alone, name="CPU only, in turns with it", colour=_CPU_COLOUR)
+        beside_it = replace(alone, name="CPU only, in turns with it", colour=_CPU_COLOUR)
         about = "of all sources together, median; thin: from the fastest to the slowest repeat"
-        found.append(draw(f"Time: {one.name}", about, [told, one], x, y, x_ticks=sizes))
+        found.append(draw(f"Time: {one.name}", about, [beside_it, one], x, y, x_ticks=sizes))
     return found
 
 
 def _time_mark(point: Point, times: Sequence[Sequence[float]], median_s: float) -> Mark:
     sums = np.sum(times, axis=1)
     low, high = min(median_s, float(sums.min())), max(median_s, float(sums.max()))
-    told = f"{_core(point)}: median {seconds(median_s)}, repeats {seconds(low)} to {seconds(high)}"
-    return Mark(point.setting.k, median_s, told, low, high)
+    tip = f"{_core(point)}: median {seconds(median_s)}, repeats {seconds(low)} to {seconds(high)}"
+    return Mark(point.setting.k, median_s, tip, low, high)
 
 
 def _gain_mark(point: Point) -> Mark:
     low, high = point.gain_spread
-    told = f"{_core(point)}: {point.compared.describe()}"
-    return Mark(point.setting.k, point.gain, told, low, high)
+    tip = f"{_core(point)}: {point.compared.describe()}"
+    return Mark(point.setting.k, point.gain, tip, low, high)
 
 
 def _plain_mark(point: Point, value: float) -> Mark:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.head import draw_head
+from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, count, ratio, seconds, share
@@ -23,6 +23,7 @@ from hybrid.experiments.tune.figures import break_even_figure, core_figures, eng
 from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
 from hybrid.planning.device_profiles import SIMULATED
 from hybrid.report import style
+from hybrid.report.pieces import folded, muted, section
 from hybrid.report.tables import row, table
 from hybrid.results.whole_file import write_whole
 
@@ -112,23 +113,20 @@ def as_json(found: Findings) -> dict[str, Any]:
 def render(found: Findings) -> str:
     """The page."""
     graph = found.identity["graph"]
-    head = draw_head(f"tuning {graph['name']}", style.CSS, CSS)
     where = f"{found.identity['host']}, {plural(found.identity['threads'], 'thread')}"
     main = el(
         "main",
-        el("div", el("span", el("b", "Tandem tuning"), graph["name"]), el("span", f"{where}; {found.written}"),
-           class_="top"),
+        top_line("Tandem tuning", graph["name"], f"{where}; {found.written}"),
         _headline(found),
         *(_engine_section(found, engine) for engine in found.engines),
         _break_even_section(found),
         _core_section(found),
         _prediction_section(found),
         _table_section(found),
-        el("section", el("h2", "The configuration"), el("details", el("summary", "as it was measured with"),
-                                                        el("pre", found.config_text)), id="config"),
+        section("The configuration", folded("as it was measured with", el("pre", found.config_text)), id="config"),
         el("footer", "Beside this page: points.csv, tune.json (all times), points.jsonl (the journal)."),
-    )  # fmt: skip
-    return f"<!DOCTYPE html>\n{el('html', head, el('body', main), lang='en')}\n"
+    )
+    return document(f"tuning {graph['name']}", style.CSS + CSS, main)
 
 
 def _headline(found: Findings) -> Markup:
@@ -142,17 +140,17 @@ def _headline(found: Findings) -> Markup:
         f"{'certified' if proven == 1 else 'all certified'}: {plural(proven, 'search')}."
     )
     failed = [one for one in found.points if not one.good]
-    told = [el("li", el("b", "!"), f"{one.setting.describe()}: {one.failure}") for one in failed]
+    failures = [el("li", el("b", "!"), f"{one.setting.describe()}: {one.failure}") for one in failed]
     simulated = any(one.setting.simulated for one in found.points)
     return el(
         "section",
         el("h1", _title(found.advice)),
         el("p", found.advice.sentence, class_="say"),
-        el("p", facts, class_="muted"),
+        muted(facts),
         el("p", f"The machine was {found.warning}.", class_="bad") if found.warning else EMPTY,
         el("p", noise, class_="bad") if (noise := noise_text(found.points)) else EMPTY,
         el("p", el("span", "simulated", class_="sim"), " ", _NO_NPU, class_="muted") if simulated else EMPTY,
-        el("ul", *told, class_="incidents") if told else EMPTY,
+        el("ul", *failures, class_="incidents") if failures else EMPTY,
         class_="verdict alone",
         id="advice",
     )
@@ -173,7 +171,7 @@ def _engine_section(found: Findings, engine: str) -> Markup:
         "there is noise. Dashed: race, full: share."
     )
     name = engine.replace(" ", "-")
-    return el("section", el("h2", f"Engine {engine}"), el("p", lead, class_="lead"), figures, id=f"engine-{name}")
+    return section(f"Engine {engine}", figures, id=f"engine-{name}", lead=lead)
 
 
 def _break_even_section(found: Findings) -> Markup:
@@ -187,8 +185,8 @@ def _break_even_section(found: Findings) -> Markup:
 
 
 def _core_section(found: Findings) -> Markup:
-    lead = el("p", "Exact counts; the same for every engine and device.", class_="lead")
-    return el("section", el("h2", "What is inside the core"), lead, core_figures(found.points), id="core")
+    lead = "Exact counts; the same for every engine and device."
+    return section("What is inside the core", core_figures(found.points), id="core", lead=lead)
 
 
 def _prediction_section(found: Findings) -> Markup:
@@ -198,7 +196,7 @@ def _prediction_section(found: Findings) -> Markup:
         if figure
         else "Nothing was predicted: this machine is not calibrated (`python run.py calibrate` does it)."
     )
-    return el("section", el("h2", "Predicted against measured"), el("p", lead, class_="lead"), figure, id="predicted")
+    return section("Predicted against measured", figure, id="predicted", lead=lead)
 
 
 def _table_section(found: Findings) -> Markup:
@@ -206,7 +204,7 @@ def _table_section(found: Findings) -> Markup:
              "80% interval", "Adopted", "Looked at", "Predicted", "Proven"]  # fmt: skip
     rows = [_table_row(one) for one in found.points]
     body = table(heads, rows, text_columns=(0, 1, 2), caption="All points")
-    return el("section", el("h2", "All points"), body, id="points", class_="long")
+    return section("All points", body, id="points", long=True)
 
 
 def _table_row(point: Point) -> Markup:

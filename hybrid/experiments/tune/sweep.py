@@ -82,13 +82,13 @@ def core_sizes(
                 f"{word}: the graph has {graph.n:,} vertices with edges", value=k, fix=f"give 0 to {graph.n}"
             )
     over = [(word, k) for word, k in asked if k > bound]
-    told = [f"{word}: a core of {k:,} vertices is over the budget, which allows {bound:,}" for word, k in over]
+    remarks = [f"{word}: a core of {k:,} vertices is over the budget, which allows {bound:,}" for word, k in over]
     if len(over) == len(asked):
         word, k = min(over, key=lambda one: one[1])
         raise ConfigError(
-            told[over.index((word, k))], value=k, fix=f"--set core.max_bytes={CELL_BYTES * k * k}, or a smaller core"
+            remarks[over.index((word, k))], value=k, fix=f"--set core.max_bytes={CELL_BYTES * k * k}, or a smaller core"
         )
-    for (_, k), remark in zip(over, told, strict=True):
+    for (_, k), remark in zip(over, remarks, strict=True):
         note(f"{remark}: left out (--set core.max_bytes={CELL_BYTES * k * k} includes it)")
     return tuple(sorted({k for _, k in asked if k <= bound}))
 
@@ -116,10 +116,13 @@ class Sweep:
         self._searches: dict[str, CoreStatistics] = {}
         self._hopeless: dict[str, str] = {}  # real devices that never served, and why
 
-    def run(self, settings: Sequence[Setting], tell: Callable[[int, int, Point], None], later: int = 0) -> list[Point]:
+    def run(
+        self, settings: Sequence[Setting], report: Callable[[int, int, Point], None], later: int = 0
+    ) -> list[Point]:
         """Measure what is not in the journal yet; all points, in the order of the settings.
 
-        ``tell`` is given how many were measured so far, and how many there will be with the ``later`` ones.
+        ``report`` is called with each point, how many were measured so far, and how many there will be in all,
+        ``later`` ones included.
         """
         left = [one for one in settings if not self._done(one)]
         total = self._measured + len(left) + later
@@ -131,7 +134,7 @@ class Sweep:
             point = self._measure(setting)
             self.journal.add(point)
             self._measured += 1
-            tell(self._measured, total, point)
+            report(self._measured, total, point)
         return [self.journal.points[setting] for setting in settings]
 
     def close(self) -> None:

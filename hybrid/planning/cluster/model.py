@@ -1,6 +1,6 @@
 """How long a BFS would take on many ranks: a model. The volumes are counted, the times are computed, none is measured.
 
-The level-synchronous engine, round by round: everybody computes, exchanges (fold, then spread) and agrees, and the
+The level-synchronous engine, round by round: every rank computes, exchanges (fold, then spread) and agrees, and the
 slowest decides. An exchange costs a rank one latency, a fixed time per message, and its bytes at its bandwidth:
 
     exchange    latency + message * max(messages out, in) + max(bytes out, in) / bandwidth
@@ -72,7 +72,7 @@ def model_search(prediction: Prediction, volume: SearchVolume, alone_s: float, n
 
 def exchange_seconds(phase: PhaseVolume, network: Network) -> float:
     """All rounds of one kind of exchange."""
-    messages = np.maximum(phase.partners_out, phase.partners_in)
+    messages = np.maximum(phase.receivers, phase.senders)
     if not messages.any():
         return 0.0
     moved = np.maximum(phase.bytes_out, phase.bytes_in) / network.bandwidth_bytes_per_s

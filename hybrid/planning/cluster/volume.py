@@ -1,8 +1,8 @@
 """What a level-synchronous BFS sends on any number of ranks, from one process: counted on the graph, not estimated.
 
 Level by level, a part finds every vertex that it holds an in-arc of, one step after the nearest source of these; it
-tells the owner (fold), who tells the holders of out-arcs (spread), and in the end asks for the parent that another part
-has found (parents). So, given the levels, who tells whom how much follows from the cut alone. Pure.
+sends them to the owner (fold), which sends them to the holders of out-arcs (spread); in the end it asks for the parents
+that another part has found. So, given the levels, the messages between parts follow from the cut alone. Pure.
 
 Exact: how many vertices travel between each two parts in each level. Bytes follow by the form that
 cpu_engine.bfs.ranks.level_synchronous gives a message, if every part lists what it finds; where it does not (it
@@ -28,14 +28,14 @@ _SHORT_LEVEL = 255  # if all are below, a question for parents names each level 
 
 @dataclass(frozen=True, eq=False)
 class PhaseVolume:
-    """One kind of exchange, by round and part; each partner gets a message in every round, empty or not."""
+    """One kind of exchange, by round and part; each neighbouring part gets a message in every round, empty or not."""
 
-    partners_out: np.ndarray  # int64[parts]
-    partners_in: np.ndarray
+    receivers: np.ndarray  # int64[parts]
+    senders: np.ndarray
     bytes_out: np.ndarray  # int64[rounds, parts]
     bytes_in: np.ndarray
     messages: int  # that are not empty
-    updates: int  # vertices told of
+    updates: int  # vertices in them
 
     @property
     def bytes(self) -> int:
@@ -64,21 +64,21 @@ class SearchVolume:
 
 def search_volume(graph: Graph, prediction: Prediction, level: np.ndarray) -> SearchVolume:
     """The volume of the search that gave these levels (one vertex has level 0), on the predicted parts."""
-    told = _survey(graph, prediction, level)
+    messages = _survey(graph, prediction, level)
     parts = prediction.parts
-    rounds = 1 + int(max(told.last_round, level.max(initial=0)))
-    listed_finds = _per_round(told.finds, rounds, parts)
+    rounds = 1 + int(max(messages.last_round, level.max(initial=0)))
+    listed_finds = _per_round(messages.finds, rounds, parts)
     lists_fold, lists_spread = prediction.written.T, prediction.read  # [receiver, sender]
-    fold_bits = _as_bits(told.folds, lists_fold, listed_finds)
-    fold = _phase(told.folds, _form_bytes(told.folds, lists_fold, fold_bits), lists_fold, rounds)
-    # Who was told in bits has no list of its news.
+    fold_bits = _as_bits(messages.folds, lists_fold, listed_finds)
+    fold = _phase(messages.folds, _form_bytes(messages.folds, lists_fold, fold_bits), lists_fold, rounds)
+    # A part that received bits has no list of its updates.
     unlisted = np.zeros((rounds, parts), np.bool_)
-    unlisted[told.folds.round[fold_bits], told.folds.receiver[fold_bits]] = True
-    masters = _per_round(told.masters, rounds, parts)
-    spread_bits = _as_bits(told.spreads, lists_spread, np.maximum(listed_finds, masters))
-    spread_bits |= unlisted[told.spreads.round, told.spreads.sender]
-    spread = _phase(told.spreads, _form_bytes(told.spreads, lists_spread, spread_bits), lists_spread, rounds)
-    wishes, answers = _parents(told.asked, lists_fold)
+    unlisted[messages.folds.round[fold_bits], messages.folds.receiver[fold_bits]] = True
+    masters = _per_round(messages.masters, rounds, parts)
+    spread_bits = _as_bits(messages.spreads, lists_spread, np.maximum(listed_finds, masters))
+    spread_bits |= unlisted[messages.spreads.round, messages.spreads.sender]
+    spread = _phase(messages.spreads, _form_bytes(messages.spreads, lists_spread, spread_bits), lists_spread, rounds)
+    wishes, answers = _parents(messages.asked, lists_fold)
     return SearchVolume(rounds, fold, spread, wishes, answers)
 
 
@@ -86,7 +86,7 @@ def search_volume(graph: Graph, prediction: Prediction, level: np.ndarray) -> Se
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
+class _Messages:
     """How many vertices went from one part to another in a round; each (round, sender, receiver) once."""
 
     round: np.ndarray
@@ -97,11 +97,11 @@ class _Told:
 
 @dataclass(frozen=True, eq=False)
 class _Survey:
-    folds: _Told
-    spreads: _Told
-    asked: _Told  # owner asks a part for parents, after all rounds; by level in place of the round
-    finds: _Told  # sender = receiver = part: what it found itself
-    masters: _Told  # the same: its masters of that level
+    folds: _Messages
+    spreads: _Messages
+    asked: _Messages  # owner asks a part for parents, after all rounds; by level in place of the round
+    finds: _Messages  # sender = receiver = part: what it found itself
+    masters: _Messages  # the same: its masters of that level
     last_round: int
 
 
@@ -119,14 +119,14 @@ class _Counter:
         self._keys.append(found)
         self._counts.append(counts)
 
-    def total(self) -> _Told:
+    def total(self) -> _Messages:
         keys = np.concatenate([np.empty(0, np.int64), *self._keys])
         found, place = np.unique(keys, return_inverse=True)
         counts = np.zeros(found.size, np.int64)
         np.add.at(counts, place, np.concatenate([np.empty(0, np.int64), *self._counts]))
         rest, receiver = np.divmod(found, self._parts)
         rounds, sender = np.divmod(rest, self._parts)
-        return _Told(rounds, sender, receiver, counts)
+        return _Messages(rounds, sender, receiver, counts)
 
 
 def _survey(graph: Graph, prediction: Prediction, level: np.ndarray) -> _Survey:
@@ -139,18 +139,18 @@ def _survey(graph: Graph, prediction: Prediction, level: np.ndarray) -> _Survey:
         vertices = np.arange(begin, end)
         owner = layout.owner_of[begin:end].astype(np.int64)
         mine = level[begin:end].astype(np.int64)
-        told = mine > 0
-        masters.add(mine[told] - 1, owner[told], owner[told])
+        known = mine > 0
+        masters.add(mine[known] - 1, owner[known], owner[known])
         reading = _copies_that_read(graph, terms, begin, end, parts)
         place, part = np.divmod(reading, parts)
-        away = (part != owner[place]) & told[place]
+        away = (part != owner[place]) & known[place]
         spreads.add(mine[place[away]] - 1, owner[place[away]], part[away])
         copy, found_at = _copies_that_find(graph, terms, begin, end, parts, level)
         place, part = np.divmod(copy, parts)
         keep = level[vertices[place]] != 0  # every copy of the root knows it
         copy, found_at, place, part = copy[keep], found_at[keep], place[keep], part[keep]
         in_time = found_at == mine[place]
-        # A master, and a mirror that is read, is told in time: it finds nothing later.
+        # A master, and a mirror that is read, gets the value in time: it finds nothing later.
         held = (part == owner[place]) | np.isin(copy, reading, assume_unique=True)
         found = in_time | ~held
         last = max(last, int(found_at[found].max(initial=0)))
@@ -211,47 +211,47 @@ def _copies_that_find(
 # --------------------------------------------------------------------------------------------------- bytes
 
 
-def _per_round(told: _Told, rounds: int, parts: int) -> np.ndarray:
+def _per_round(messages: _Messages, rounds: int, parts: int) -> np.ndarray:
     counts = np.zeros((rounds, parts), np.int64)
-    counts[told.round, told.sender] = told.count
+    counts[messages.round, messages.sender] = messages.count
     return counts
 
 
-def _as_bits(told: _Told, lists: np.ndarray, listed: np.ndarray) -> np.ndarray:
+def _as_bits(messages: _Messages, lists: np.ndarray, listed: np.ndarray) -> np.ndarray:
     """Which messages are bits: those of a part that found many, against the length of the agreed list."""
-    found, length = listed[told.round, told.sender], lists[told.receiver, told.sender]
+    found, length = listed[messages.round, messages.sender], lists[messages.receiver, messages.sender]
     bits: np.ndarray = np.logical_not(places_are_shorter(found, length))
     return bits
 
 
-def _form_bytes(told: _Told, lists: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    words = (lists[told.receiver, told.sender].astype(np.int64) + 63) // 64
-    size: np.ndarray = HEADER + np.where(bits, 8 * words, 4 * told.count)
+def _form_bytes(messages: _Messages, lists: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    words = (lists[messages.receiver, messages.sender].astype(np.int64) + 63) // 64
+    size: np.ndarray = HEADER + np.where(bits, 8 * words, 4 * messages.count)
     return size
 
 
-def _phase(told: _Told, size: np.ndarray, lists: np.ndarray, rounds: int) -> PhaseVolume:
+def _phase(messages: _Messages, size: np.ndarray, lists: np.ndarray, rounds: int) -> PhaseVolume:
     parts = lists.shape[0]
     out, into = (np.zeros((rounds, parts), np.int64) for _ in range(2))
-    np.add.at(out, (told.round, told.sender), size)
-    np.add.at(into, (told.round, told.receiver), size)
-    partners_out, partners_in = np.count_nonzero(lists, axis=0), np.count_nonzero(lists, axis=1)
-    return PhaseVolume(partners_out, partners_in, out, into, int(told.count.size), int(told.count.sum()))
+    np.add.at(out, (messages.round, messages.sender), size)
+    np.add.at(into, (messages.round, messages.receiver), size)
+    receivers, senders = np.count_nonzero(lists, axis=0), np.count_nonzero(lists, axis=1)
+    return PhaseVolume(receivers, senders, out, into, int(messages.count.size), int(messages.count.sum()))
 
 
-def _parents(asked: _Told, lists_fold: np.ndarray) -> tuple[PhaseVolume, PhaseVolume]:
+def _parents(asked: _Messages, lists_fold: np.ndarray) -> tuple[PhaseVolume, PhaseVolume]:
     """A question is a bit per entry of the list and the levels of those asked for; an answer is 4 bytes for each.
 
-    A question travels to everyone on the list, even if it asks for nobody, and in the direction opposite to a fold.
+    A question travels to everyone on the list, even an empty one, and in the direction opposite to a fold.
     """
     owner, holder = np.nonzero(lists_fold)
     counts, deepest = (np.zeros(lists_fold.shape, np.int64) for _ in range(2))
     np.add.at(counts, (asked.sender, asked.receiver), asked.count)
     np.maximum.at(deepest, (asked.sender, asked.receiver), asked.round)
     counted = counts[owner, holder]
-    everyone = _Told(np.zeros(owner.size, np.int64), owner, holder, counted)
+    everyone = _Messages(np.zeros(owner.size, np.int64), owner, holder, counted)
     bits = (lists_fold[owner, holder].astype(np.int64) + 7) // 8
     level_bytes = np.where(deepest[owner, holder] < _SHORT_LEVEL, 1, 4)
     wishes = _phase(everyone, bits + level_bytes * counted, lists_fold.T, 1)
-    back = _Told(everyone.round, holder, owner, counted)
+    back = _Messages(everyone.round, holder, owner, counted)
     return wishes, _phase(back, 4 * counted, lists_fold, 1)

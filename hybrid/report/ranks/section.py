@@ -1,7 +1,7 @@
 """The section on a job's ranks: how many, how even, what each did when, and what went over the wire.
 
 Invariant: pictures are drawn of as many of the slowest sources as the page has room for, at least of one; the section
-says which are missing. Without a trace of the ranks, or without their numbers, it says so and tells the rest.
+says which are missing. Without a trace of the ranks, or without their numbers, it says so and shows the rest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,21 @@ from typing import Any
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.scale import window
 from hybrid.charts.units import DASH, SPACE, compact, count, number, plural, seconds, share, size, whole
+from hybrid.report.blocks import DIRECTIONS
 from hybrid.report.events import Event, as_dict, as_list
 from hybrid.report.facts import Facts
-from hybrid.report.panels import legend_item, zoomable
+from hybrid.report.panels import LEGEND as STEPS
+from hybrid.report.pieces import (
+    Panel,
+    draw_panels,
+    figures,
+    legend,
+    legend_item,
+    muted,
+    section,
+    tabs_of,
+    zoomable,
+)  # fmt: skip
 from hybrid.report.ranks.lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
 from hybrid.report.ranks.picture import Budget, draw_ranks, is_dense
 from hybrid.report.ranks.tables import KINDS, rank_table, real, traffic_table
@@ -33,9 +45,7 @@ POLICIES = {
 }
 SYNCS = {"bsp": "in rounds together (BSP)", "basp": "asynchronously (BASP)"}
 LEGEND = {
-    "push": "push step",
-    "pull": "pull step",
-    "async": "asynchronous step",
+    **{direction: STEPS[direction] for direction in DIRECTIONS},
     "compute": "other work",
     "pack": "pack: makes and reads messages",
     "wait": "wait: in communication",
@@ -59,18 +69,16 @@ def draw_ranks_section(facts: Facts) -> Markup:
     ranks = facts.ranks
     rows = [as_dict(one) for one in as_list(ranks.get("per_rank")) if as_dict(one)]
     parts = [
-        el("h2", "Ranks over time"),
-        el("p", say_ranks(ranks), class_="lead"),
         _draw_figures(facts, rows),
         *_draw_pictures(facts),
         el("h3", "Each rank"),
         el("p", say_balance(ranks, rows)),
-        rank_table(rows) if rows else el("p", "The summary lists no ranks.", class_="muted"),
+        rank_table(rows) if rows else muted("The summary lists no ranks."),
         el("h3", "What went over the wire"),
         el("p", say_bytes(as_dict(ranks.get("totals")), len(rows))),
         traffic_table(as_dict(as_dict(ranks.get("totals")).get("traffic"))),
     ]
-    return el("section", *parts, id="ranks", class_="long")
+    return section("Ranks over time", *parts, id="ranks", lead=say_ranks(ranks), long=True)
 
 
 # ----------------------------------------------------------------------------------------------------- in words
@@ -111,7 +119,7 @@ def say_bytes(totals: Mapping[str, Any], ranks: int) -> str:
     """Bytes sent against what pairs of id and value would have taken."""
     sent, pairs = real(totals, "bytes"), real(totals, "pair_bytes")
     if not sent:
-        return "Nothing was sent." + (" A single rank has nobody to send to." if ranks == 1 else "")
+        return "Nothing was sent." + (" A single rank has no other to send to." if ranks == 1 else "")
     in_messages = f"{size(sent)} in {plural(whole(totals.get('messages')), 'message')}"
     if not pairs:
         return f"{in_messages}. What (id, value) pairs would have taken was not counted for this engine."
@@ -129,7 +137,7 @@ def _draw_figures(facts: Facts, rows: Sequence[Mapping[str, Any]]) -> Markup:
     ranks, totals = facts.ranks, as_dict(facts.ranks.get("totals"))
     pairs, reached = real(totals, "pair_bytes"), real(facts.summary, "reached")
     relaxations = real(totals, "relaxations")
-    figures = [
+    named = [
         ("load imbalance", _two_digits(ranks.get("load_imbalance"))),
         ("arc imbalance", _two_digits(ranks.get("arc_imbalance"))),
         ("copies per vertex", _two_digits(ranks.get("replication"))),
@@ -139,7 +147,7 @@ def _draw_figures(facts: Facts, rows: Sequence[Mapping[str, Any]]) -> Markup:
         ("of (id, value) pairs", _fraction(real(totals, "bytes") / pairs) if pairs else DASH),
         ("relaxations per vertex reached", f"{relaxations / reached:.2f}" if reached and relaxations else DASH),
     ]
-    return el("ul", *(el("li", el("b", value), el("span", name)) for name, value in figures), class_="flow")
+    return figures(named)
 
 
 def _two_digits(value: object) -> str:
@@ -158,33 +166,25 @@ def _part_of_time(rows: Sequence[Mapping[str, Any]], kind: str) -> str:
 def _draw_pictures(facts: Facts) -> list[Markup]:
     searches = _searches_of(facts)
     if not searches:
-        return [el("p", "The trace has no events of the ranks: there is no picture of them.", class_="muted")]
+        return [muted("The trace has no events of the ranks: there is no picture of them.")]
     hosts = hosts_of(facts.ranks)
     slowest = _worth_drawing(searches)
     shown = [one for one in searches if one in slowest]
     lanes = min(MAX_LANES, len({*hosts, *(rank for one in shown for rank in one.events)}))
     columns = max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown))))
     budget = Budget(columns, max(60, POINTABLE // len(shown)))
-    parts = []
-    if len(shown) > 1:
-        tabs = [_tab(one, i, selected=one is slowest[0]) for i, one in enumerate(shown)]
-        parts.append(el("div", *tabs, class_="tabs", role="tablist", aria_label="Source"))
-    if len(shown) < len(searches):
-        few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
-        parts.append(el("p", f"Of {len(searches):,} sources {few} drawn.", class_="muted"))
-    for i, search in enumerate(shown):
-        drawn = _draw_search(search, machines_of(hosts, search.events), budget, f"ranks{i}")
-        parts.append(
-            el(
-                "div",
-                *drawn,
-                class_="panel on" if search is slowest[0] else "panel",
-                id=f"ranks-source-{i}",
-                role="tabpanel" if len(shown) > 1 else None,
-                aria_labelledby=f"ranks-tab-{i}" if len(shown) > 1 else None,
-                data_source=search.source,
-            )
+    panels = [
+        Panel(
+            one.source,
+            _draw_search(one, machines_of(hosts, one.events), budget, f"ranks{i}"),
+            el("span", seconds(one.lasted), class_="took"),
         )
+        for i, one in enumerate(shown)
+    ]
+    opened = shown.index(slowest[0])
+    few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
+    left_out = muted(f"Of {len(searches):,} sources {few} drawn.") if len(shown) < len(searches) else EMPTY
+    parts = [tabs_of(panels, opened, "ranks-"), left_out, *draw_panels(panels, opened, "ranks-")]
     return [el("div", *parts, class_="group")]
 
 
@@ -217,20 +217,6 @@ def _searches_of(facts: Facts) -> list[_Search]:
     return searches
 
 
-def _tab(search: _Search, index: int, *, selected: bool) -> Markup:
-    return el(
-        "a",
-        search.source,
-        el("span", seconds(search.lasted), class_="took"),
-        href=f"#ranks-source-{index}",
-        id=f"ranks-tab-{index}",
-        role="tab",
-        aria_selected="true" if selected else "false",
-        aria_controls=f"ranks-source-{index}",
-        data_source=search.source,
-    )
-
-
 def _draw_search(search: _Search, machines: Sequence[Machine], budget: Budget, name: str) -> list[Markup]:
     own = [event for some in search.events.values() for event in some]
     scale = window(min(event.t0 for event in own), max(event.t1 for event in own))
@@ -239,7 +225,7 @@ def _draw_search(search: _Search, machines: Sequence[Machine], budget: Budget, n
     about = f"{seconds(scale.span)}, beginning {seconds(scale.start)} into the job"
     return [
         zoomable(name, f"Source {search.source}", drawing, about),
-        el("p", say_search(search.run), class_="muted") if search.run else EMPTY,
+        muted(say_search(search.run)) if search.run else EMPTY,
         _draw_legend(own, dense=is_dense(machines)),
     ]
 
@@ -265,5 +251,5 @@ def _draw_legend(events: Sequence[Event], *, dense: bool) -> Markup:
     if any(event.kind == "round" for event in events):
         items.append(legend_item("k-round", "round of the machine's NPU worker"))
     items.append(legend_item("band", "nothing recorded"))
-    note = el("p", "Where events are too short to draw, heights are their shares of the time.", class_="muted")
-    return join([el("ul", *items, class_="legend dense" if dense else "legend"), note])
+    note = muted("Where events are too short to draw, heights are their shares of the time.")
+    return join([legend(items, "legend dense" if dense else "legend"), note])

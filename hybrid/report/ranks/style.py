@@ -40,7 +40,6 @@ svg .r-t-pull { fill: var(--ink); stroke: var(--r-pull); }
 .r-t-async { stroke: var(--r-async); }
 .r-t-compute { stroke: var(--r-other); }
 .r-t-pack { stroke: var(--pack); }
-svg .r-t-wait { fill: var(--muted); stroke: var(--wait); }
 .legend .band { stroke: var(--line); }
 .tabs .took { margin-left: 6px; color: var(--muted); }
 .js .tabs a[aria-selected=true] .took { color: #fff; }

@@ -5,12 +5,13 @@ Invariant: every bar stands beside its number; the rows add up to the row of sum
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.units import DASH, count, number, seconds, share, significant, size, whole
 from hybrid.report.events import as_dict
+from hybrid.report.pieces import meter
 from hybrid.report.ranks.lanes import short_names
 from hybrid.report.tables import TALL, row, table
 
@@ -33,6 +34,20 @@ ENCODINGS = {
     "nothing": "empty: nothing new",
 }
 KINDS = ("compute", "pack", "wait")
+FIGURES: dict[str, tuple[str, Callable[[object], str]]] = {
+    "arcs": ("Arcs", count),
+    "masters": ("Masters", count),
+    "mirrors": ("Mirrors", count),
+    "compute_s": ("Compute", seconds),
+    "pack_s": ("Pack", seconds),
+    "wait_s": ("Wait", seconds),
+    "bytes": ("Sent", size),
+    "messages": ("Messages", count),
+    "rounds": ("Rounds", count),
+    "relaxations": ("Relaxations", count),
+    "redundant_relaxations": ("Redundant", count),
+}
+BAR_AFTER = 6  # figures: the bar of a rank's time stands behind its three times
 
 
 def real(facts: Mapping[str, Any], name: str) -> float:
@@ -43,53 +58,32 @@ def real(facts: Mapping[str, Any], name: str) -> float:
 def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
     """One row per rank, their sums, and the largest against the mean."""
     hosts = short_names({str(one.get("host") or DASH) for one in rows})
-    with_hosts = len(hosts) > 1
-    figures: list[tuple[str, str, Any]] = [
-        ("Arcs", "arcs", count),
-        ("Masters", "masters", count),
-        ("Mirrors", "mirrors", count),
-        ("Compute", "compute_s", seconds),
-        ("Pack", "pack_s", seconds),
-        ("Wait", "wait_s", seconds),
-    ]
-    sent: list[tuple[str, str, Any]] = [
-        ("Sent", "bytes", size),
-        ("Messages", "messages", count),
-        ("Rounds", "rounds", count),
-        ("Relaxations", "relaxations", count),
-        ("Redundant", "redundant_relaxations", count),
-    ]
-    heads = ["Rank", *(["Machine"] if with_hosts else []), *(head for head, _, _ in figures), "Its time"]
-    heads += [head for head, _, _ in sent]
-    text = (0, 1) if with_hosts else (0,)
+    several = len(hosts) > 1
+    text = (0, 1) if several else (0,)
     longest = max((sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows), default=0.0)
 
-    def cells(first: str, host: str, values: Mapping[str, str], bar: Markup) -> list[object]:
-        named = [first, *([host] if with_hosts else [])]
-        return [*named, *(values[name] for _, name, _ in figures), bar, *(values[name] for _, name, _ in sent)]
+    def draw(first: str, host: str, values: Mapping[str, str], bar: Markup, style: str | None = None) -> Markup:
+        cells: list[object] = [first, *([host] if several else []), *(values[name] for name in FIGURES)]
+        cells.insert(len(text) + BAR_AFTER, bar)
+        return row(cells, text_columns=text, style=style)
 
-    columns = [*figures, *sent]
     body = [
-        row(
-            cells(
-                count(one.get("rank")),
-                hosts[str(one.get("host") or DASH)],
-                {name: said(one.get(name)) for _, name, said in columns},
-                _time_bar(one, longest),
-            ),
-            text_columns=text,
+        draw(
+            count(one.get("rank")),
+            hosts[str(one.get("host") or DASH)],
+            {name: written(one.get(name)) for name, (_, written) in FIGURES.items()},
+            _time_bar(one, longest),
         )
         for one in rows
     ]
     if len(rows) > 1:
-        sums = {name: said(_sum(rows, name)) for _, name, said in columns} | {"rounds": ""}
-        uneven = {name: _uneven(rows, name) for _, name, _ in columns}
-        below = [
-            row(cells("all", "", sums, EMPTY), text_columns=text, style="sum"),
-            row(cells("largest / mean", "", uneven, EMPTY), text_columns=text, style="sum"),
-        ]
-        # They come first when there are many rows, so that nobody has to scroll for them.
+        sums = {name: written(_sum(rows, name)) for name, (_, written) in FIGURES.items()} | {"rounds": ""}
+        uneven = {name: _uneven(rows, name) for name in FIGURES}
+        below = [draw("all", "", sums, EMPTY, "sum"), draw("largest / mean", "", uneven, EMPTY, "sum")]
+        # They come first when there are many rows, so that they are seen without scrolling.
         body = [*below, *body] if len(rows) > TALL else [*body, *below]
+    heads = ["Rank", *(["Machine"] if several else []), *(head for head, _ in FIGURES.values())]
+    heads.insert(len(text) + BAR_AFTER, "Its time")
     caption = "Ranks: what each held, did and sent, over all sources"
     return el("div", table(heads, body, text_columns=text, caption=caption), class_="each")
 
@@ -157,5 +151,4 @@ def traffic_table(traffic: Mapping[str, Any]) -> Markup:
 def _bar(value: float, most: float, style: str) -> Markup:
     if not value or not most:
         return EMPTY
-    bar = el("rect", width=percent(max(1.0, 100 * value / most)), height=12, rx=2, class_=style)
-    return el("svg", bar, width="100%", height=12, aria_hidden="true")
+    return meter(max(1.0, 100 * value / most), style)

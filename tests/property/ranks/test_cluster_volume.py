@@ -49,7 +49,7 @@ def assert_counted(statistics: list[RankStatistics], volume: SearchVolume) -> No
         assert phase.bytes_out.sum() == phase.bytes_in.sum()
     for name, phase in (("fold", volume.fold), ("spread", volume.spread)):
         started = [sum(entry[0] for entry in one.traffic.get(name, {}).values()) for one in statistics]
-        assert started == (volume.rounds * phase.partners_out).tolist(), "each partner hears something in every round"
+        assert started == (volume.rounds * phase.receivers).tolist(), "each receiver gets a message in every round"
 
 
 @pytest.mark.jitless

@@ -20,8 +20,8 @@ NETWORK = Network(latency_s=10.0, bandwidth_bytes_per_s=2.0, message_s=100.0, ro
 SMALL = ["--set", "graph.generator.scale=8"]
 
 
-def phase(partners_out, partners_in, bytes_out, bytes_in) -> PhaseVolume:
-    return PhaseVolume(*(np.array(one) for one in (partners_out, partners_in, bytes_out, bytes_in)), 0, 0)
+def phase(receivers, senders, bytes_out, bytes_in) -> PhaseVolume:
+    return PhaseVolume(*(np.array(one) for one in (receivers, senders, bytes_out, bytes_in)), 0, 0)
 
 
 def test_an_exchange_is_as_slow_as_its_slowest_rank_in_every_round():

@@ -28,7 +28,7 @@ from hybrid.ranks.collectives import Seat
 from hybrid.ranks.summary import add_statistics, describe_part, describe_ranks, describe_search
 from hybrid.ranks.trace import rank_actor
 from hybrid.report import render_page
-from hybrid.report.events import deal_to_ranks, read_events
+from hybrid.report.events import read_events, split_by_rank
 from hybrid.report.facts import facts_of
 from hybrid.report.ranks.lanes import MAX_LANES, STACK, RankLane, columns_of, hosts_of, machines_of, short_names
 from hybrid.report.ranks.picture import UNITS, outlines_of
@@ -193,7 +193,7 @@ def test_a_single_rank_has_nothing_to_balance_or_send() -> None:
     text = words(page_of(*job(1)))
     assert "1 rank on alpha, cut by oec" in text
     assert "With a single rank there is nothing to balance." in text
-    assert "Nothing was sent. A single rank has nobody to send to." in text
+    assert "Nothing was sent. A single rank has no other to send to." in text
     assert "largest / mean" not in text
 
 
@@ -304,7 +304,7 @@ def test_workers_rounds_are_drawn_with_their_machine_and_told_as_the_npus() -> N
 
 def test_rank_0_stands_for_all_in_the_other_pictures() -> None:
     summary, trace = job(3)
-    story, by_rank = deal_to_ranks([*trace, "junk", {"actor": "rank x"}, {"actor": 7}])
+    story, by_rank = split_by_rank([*trace, "junk", {"actor": "rank x"}, {"actor": 7}])
     own = [event for event in trace if event["actor"] == "rank 0"]
     events = read_events(story)[0]
     assert len([event for event in events if event.actor == "cpu"]) == len(own) == len(by_rank[0])
