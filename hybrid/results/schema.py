@@ -1,7 +1,7 @@
 """The records that leave a job: summary.json, and the events that are the lines of trace.jsonl.
 
 Each record is a TypedDict, and the JSON schema is made from them: ``python -m hybrid.results.schema`` prints it.
-Invariant: a record has no key that is not here, except where its type is named in ``_OPEN``;
+Invariant: a record has no key that is not here, except for a ``Kind`` of event that is open;
 ``docs/reference/results.schema.json`` is what this module prints (a test compares them, and checks the records of real
 jobs).
 """
@@ -9,7 +9,8 @@ jobs).
 import json
 import types
 import typing
-from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Required, TypedDict
 
 Mode = Literal["off", "race", "share"]
 Counts = dict[str, int | float | bool | str | None]  # by name, as the algorithm has them
@@ -350,182 +351,54 @@ Summary = BfsSummary | AlgorithmSummary
 # ------------------------------------------------------------------------------------------------ trace.jsonl
 
 
-class _Timed(TypedDict):
+class Event(TypedDict):
+    """What every event has; ``EVENTS`` says what each kind has besides."""
+
     t0: Annotated[float, "seconds since the job began"]
     t1: float
     source: Annotated[int | None, "the vertex that is searched from"]
-
-
-class Event(_Timed):
-    """What every event has; the kinds below have more."""
-
     actor: str
     kind: str
 
 
-class _Coordinator(_Timed):
-    actor: Literal["coordinator"]
+_NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 
-class _Cpu(_Timed):
-    actor: Literal["cpu"]
-    simulated: NotRequired[Annotated[str, "the simulated device that this is about"]]
+class Kind(NamedTuple):
+    """Kinds of events of one actor, with the types of their further keys."""
+
+    about: str
+    actor: str
+    kinds: tuple[str, ...]
+    required: Mapping[str, Any] = _NONE
+    optional: Mapping[str, Any] = _NONE
+    open: bool = False  # it has counters of any name besides
 
 
-class _Npu(_Timed):
-    actor: Literal["npu"]
-    simulated: NotRequired[str]
-
-
-class _Rank(_Timed):
-    actor: Annotated[str, {"pattern": "^rank [0-9]+$"}]
-
-
-class Phase(_Coordinator):
-    """A phase of the job."""
-
-    kind: Literal["compile", "plan", "certify", "write", "partition", "gather"]
-
-
-class Opening(_Coordinator):
-    """The graph is opened or built."""
-
-    kind: Literal["open", "build"]
-    graph: NotRequired[str]
-    path: NotRequired[str]
-    hit: NotRequired[Annotated[bool, "it was built by an earlier job"]]
-
-
-class AwaitEvent(_Coordinator):
-    """The job waits for the worker before its first search."""
-
-    kind: Literal["await"]
-    why: str
-
-
-class CompareEvent(_Coordinator):
-    """Both ways are measured in turns."""
-
-    kind: Literal["compare"]
-    repeats: int
-
-
-class RepairEvent(_Coordinator):
-    """A result failed its check."""
-
-    kind: Literal["repair"]
-    findings: str
-    method: NotRequired[str]
-    changed: NotRequired[int]
-
-
-class Step(_Cpu):
-    """A step of the engine."""
-
-    kind: Literal["step"]
-    engine: str
-    direction: Annotated[str, "push, pull, async or auto"]
-    level: Annotated[int, "-1: the engine has none"]
-    frontier: int
-    edges: Annotated[int, "looked at"]
-
-
-class RunEvent(_Cpu):
-    """An algorithm other than BFS, with its counters."""
-
-    kind: Literal["run"]
-
-
-class Work(_Cpu):
-    """A part of a run beside the worker."""
-
-    kind: Literal["link", "sweep", "write_levels"]
-    edges: NotRequired[str]
-
-
-class Merge(_Cpu):
-    """An answer is merged."""
-
-    kind: Literal["merge"]
-    round: str
-    adopted: int
-
-
-class Wait(_Cpu):
-    """The CPU waits for an answer, or takes the core's edges back."""
-
-    kind: Literal["wait", "take_back"]
-    why: str
-
-
-class Start(_Npu):
-    """The worker's start."""
-
-    kind: Literal["start"]
-    device: str
-
-
-class Stop(_Npu):
-    """The worker was asked to stop."""
-
-    kind: Literal["stop"]
-
-
-class Death(_Npu):
-    """The worker is not asked again."""
-
-    kind: Literal["death"]
-    cause: str
-
-
-class Round(_Npu):
-    """A round, from the values sent to the answer."""
-
-    kind: Literal["round"]
-    round: str
-    outcome: str
-    values_sent: int
-    values_received: NotRequired[int]
-    values_adopted: NotRequired[int]
-    values_rejected: NotRequired[int]
-    iterations: NotRequired[float]
-    compute_s: NotRequired[float]
-    sources: NotRequired[Annotated[int, "vectors of a batch"]]
-
-
-class RankStep(_Rank):
-    """Work of a rank on its own part."""
-
-    kind: Literal["step"]
-    direction: str
-    level: int
-    frontier: int
-    edges: int
-
-
-class RankWait(_Rank):
-    """A rank makes or reads messages (pack), or is in communication (wait)."""
-
-    kind: Literal["pack", "wait"]
-    what: NotRequired[Annotated[str, "fold, spread or agree, of the level engine"]]
-
-
-class RankRound(_Rank):
-    """A round of the worker on the machine whose first rank this is."""
-
-    kind: Literal["round"]
-    outcome: str
-    values_sent: int
-    round: NotRequired[str]
-    values_received: NotRequired[int]
-    values_adopted: NotRequired[int]
-
-
+_SENT = {"outcome": str, "values_sent": int}
+_RECEIVED = {"values_received": int, "values_adopted": int}
+_STEP = {"direction": str, "level": Annotated[int, "-1: the engine has none"], "frontier": int, "edges": int}
+_ROUND = {"values_rejected": int, "iterations": float, "compute_s": float, "sources": Annotated[int, "of a batch"]}
+_OPENED = {"graph": str, "path": str, "hit": Annotated[bool, "it was built by an earlier job"]}
 EVENTS = (
-    Phase, Opening, AwaitEvent, CompareEvent, RepairEvent, Step, RunEvent, Work, Merge, Wait, Start, Stop, Death, Round,
-    RankStep, RankWait, RankRound,
-)  # fmt: skip
-_OPEN = (RunEvent,)  # it has further keys: counters of any name
+    Kind("A phase of the job", "coordinator", ("compile", "plan", "certify", "write", "partition", "gather")),
+    Kind("The graph is opened or built", "coordinator", ("open", "build"), {}, _OPENED),
+    Kind("The job waits for the worker before its first search", "coordinator", ("await",), {"why": str}),
+    Kind("Both ways are measured in turns", "coordinator", ("compare",), {"repeats": int}),
+    Kind("A result failed its check", "coordinator", ("repair",), {"findings": str}, {"method": str, "changed": int}),
+    Kind("A step of the engine", "cpu", ("step",), {"engine": str, **_STEP}),
+    Kind("An algorithm other than BFS, with its counters", "cpu", ("run",), open=True),
+    Kind("A part of a run beside the worker", "cpu", ("link", "sweep", "write_levels"), {}, {"edges": str}),
+    Kind("An answer is merged", "cpu", ("merge",), {"round": str, "adopted": int}),
+    Kind("The CPU waits for an answer, or takes the core's edges back", "cpu", ("wait", "take_back"), {"why": str}),
+    Kind("The worker's start", "npu", ("start",), {"device": str}),
+    Kind("The worker was asked to stop", "npu", ("stop",)),
+    Kind("The worker is not asked again", "npu", ("death",), {"cause": str}),
+    Kind("From the values sent to the answer", "npu", ("round",), {"round": str, **_SENT}, _RECEIVED | _ROUND),
+    Kind("Work of a rank on its own part", "rank", ("step",), _STEP),
+    Kind("A rank makes or reads messages, or is in communication", "rank", ("pack", "wait"), {}, {"what": str}),
+    Kind("A round of the worker on the rank's machine", "rank", ("round",), _SENT, {"round": str, **_RECEIVED}),
+)
 
 # ------------------------------------------------------------------------------------------------ the JSON schema
 
@@ -536,7 +409,7 @@ def json_schema() -> dict[str, Any]:
     """All records under ``$defs``; a document is a summary or an event."""
     defs: dict[str, Any] = {}
     summaries = [_schema_of(one, defs) for one in typing.get_args(Summary)]
-    events = [_schema_of(one, defs) for one in EVENTS]
+    events = [_event_schema(one, defs) for one in EVENTS]
     defs |= {"Summary": {"anyOf": summaries}, "TraceEvent": {"anyOf": events}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -552,8 +425,7 @@ def _schema_of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
     if origin in (NotRequired, Required):
         return _schema_of(arguments[0], defs)
     if origin is Annotated:
-        more = arguments[1]
-        return {**_schema_of(arguments[0], defs), **({"description": more} if isinstance(more, str) else more)}
+        return {**_schema_of(arguments[0], defs), "description": arguments[1]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (types.UnionType, typing.Union):
@@ -569,15 +441,29 @@ def _schema_of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{hint.__name__}"}
 
 
-def _record_schema(record: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    fields = {name: _schema_of(hint, defs) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
+def _event_schema(kind: Kind, defs: dict[str, Any]) -> dict[str, Any]:
+    common = typing.get_type_hints(Event, include_extras=True)
+    device = {} if kind.actor in ("coordinator", "rank") else {"simulated": Annotated[str, "the device, if simulated"]}
+    types_of = {**common, **kind.required, **kind.optional, **device}
+    fields = {name: _schema_of(hint, defs) for name, hint in types_of.items()}
+    fields["actor"] = {"pattern": "^rank [0-9]+$"} if kind.actor == "rank" else {"enum": [kind.actor]}
+    fields["kind"] = {"enum": list(kind.kinds)}
+    return _object_schema(kind.about, fields, {*common, *kind.required}, kind.open)
+
+
+def _object_schema(about: str, fields: dict[str, Any], required: Iterable[str], open: bool = False) -> dict[str, Any]:
     return {
-        "description": record.__doc__,
+        "description": about,
         "type": "object",
         "properties": fields,
-        "required": sorted(record.__required_keys__),
-        **({} if record in _OPEN else {"additionalProperties": False}),
+        "required": sorted(required),
+        **({} if open else {"additionalProperties": False}),
     }
+
+
+def _record_schema(record: Any, defs: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: _schema_of(hint, defs) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
+    return _object_schema(record.__doc__, fields, record.__required_keys__)
 
 
 if __name__ == "__main__":
