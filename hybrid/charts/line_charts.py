@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hybrid.charts.axes import Axis, Frame, line, marker, path
 from hybrid.charts.markup import EMPTY, Markup, el, join
@@ -15,28 +16,10 @@ from hybrid.charts.markup import EMPTY, Markup, el, join
 WIDTH, HEIGHT = 560.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 14.0, 12.0, 44.0
 _COLOURS = ("push", "npu-line", "merge", "pack", "async-line", "bad", "coord", "ink")
-CSS = Markup(
-    """
-.plots { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 18px 26px; margin-top: 12px; }
-@media (max-width: 860px) { .plots { grid-template-columns: 1fr; } }
-.plots figure { margin: 0; }
-.plots figcaption { font-weight: 600; font-size: 14px; margin-bottom: 4px; }
-.plots figcaption span { font-weight: 400; color: var(--muted); display: block; font-size: 13px; }
-.plots figure > svg.lines { width: 100%; height: auto; display: block; }
-svg.lines .s { fill: none; stroke-width: 1.8; }
-svg.lines .race { stroke-dasharray: 6 4; }
-svg.lines .w { stroke-width: 1; opacity: .55; }
-svg.lines .even { stroke: var(--muted); stroke-dasharray: 2 3; }
-svg.lines .d { stroke: var(--card); stroke-width: 1; }
-svg.lines .d.hollow { fill: var(--card); stroke-width: 1.6; }
-.sim { display: inline-block; border: 1px solid var(--npu-line); border-radius: 6px; }
-.sim { padding: 0 7px; font-size: 12.5px; }
-"""
-    + "".join(
-        f".c{i} {{ stroke: var(--{name}); }} .f{i} {{ fill: var(--{name}); }} "
-        f"svg.lines .d.hollow.c{i} {{ stroke: var(--{name}); }}\n"
-        for i, name in enumerate(_COLOURS)
-    )
+CSS = Path(__file__).with_name("lines.css").read_text(encoding="utf-8") + "".join(
+    f".c{i} {{ stroke: var(--{name}); }} .f{i} {{ fill: var(--{name}); }} "
+    f"svg.lines .d.hollow.c{i} {{ stroke: var(--{name}); }}\n"
+    for i, name in enumerate(_COLOURS)
 )
 
 

@@ -18,7 +18,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numba
 import numpy as np
@@ -49,6 +51,7 @@ LEVELS = 512  # of the path on which an empty level is measured
 _ROOTS, _REPEATS, _ROUNDS = 5, 12, 15
 _THICK_EDGES = 4096  # steps with fewer edges show the cost of a level, not of an edge
 _DEVICE_TIMEOUT_S = 120
+T = TypeVar("T")
 _FIX = "run `python run.py doctor`, which starts a worker and names what is missing"
 
 
@@ -207,33 +210,29 @@ def measure_cpu(graphs: dict[int, Graph], path: Graph) -> CpuRates:
 
 def _time_search(graph: Graph, name: str, engine_name: str) -> SearchTime:
     engine = make_engine(engine_name, CoreSplit(graph))
-    times, steps, edges = [], [], []
-    for root in _roots(graph, _ROOTS):
-        best = math.inf
-        for _ in range(_REPEATS):
-            t0 = time.perf_counter()
-            found = traverse_alone(engine, root)
-            best = min(best, time.perf_counter() - t0)
-        times.append(best)
-        steps.append(found.steps)
-        edges.append(found.edges_looked_at)
+    best = [_best_of(partial(traverse_alone, engine, root)) for root in _roots(graph, _ROOTS)]
+    seconds, steps, edges = zip(*((spent, found.steps, found.edges_looked_at) for found, spent in best), strict=True)
     return SearchTime(
-        name, graph.n, graph.m, engine_name, "auto", 1, statistics.median(times),
+        name, graph.n, graph.m, engine_name, "auto", 1, statistics.median(seconds),
         round(statistics.median(steps)), round(statistics.median(edges)),
     )  # fmt: skip
 
 
 def _time_many(graph: Graph, name: str) -> SearchTime:
     engine, roots = ManyBfs(graph), np.array(_roots(graph, BATCH), np.int64)
+    found, spent = _best_of(lambda: engine.run(roots))
+    work = found.levels_run, found.edges_looked_at
+    return SearchTime(name, graph.n, graph.m, "many", "auto", roots.size, spent, *work)
+
+
+def _best_of(run: Callable[[], T]) -> tuple[T, float]:
+    """The last result of several runs, and the seconds of the fastest."""
     best = math.inf
     for _ in range(_REPEATS):
         t0 = time.perf_counter()
-        found = engine.run(roots)
+        found = run()
         best = min(best, time.perf_counter() - t0)
-    return SearchTime(
-        name, graph.n, graph.m, "many", "auto", roots.size, best,
-        found.levels_run, found.edges_looked_at,
-    )  # fmt: skip
+    return found, best
 
 
 def _edge_rate(graph: Graph, strategy: str) -> float:
@@ -261,12 +260,8 @@ def _edge_rate(graph: Graph, strategy: str) -> float:
 def _level_seconds(path: Graph) -> float:
     """What a level costs that holds one vertex: steps down a path, one level each."""
     engine = LevelBfs(CoreSplit(path), "push")
-    best = math.inf
-    for _ in range(_REPEATS):
-        t0 = time.perf_counter()
-        found = traverse_alone(engine, path.n - 1)
-        best = min(best, (time.perf_counter() - t0) / max(1, found.steps))
-    return best
+    found, spent = _best_of(lambda: traverse_alone(engine, path.n - 1))
+    return spent / max(1, found.steps)
 
 
 def _roots(graph: Graph, count: int) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any
 from hybrid.charts.document import document, top_line
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, plural, seconds, share
-from hybrid.report import script, style
+from hybrid.report import style
 from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
 from hybrid.report.breakdown import draw_breakdown
 from hybrid.report.events import as_list
@@ -48,7 +48,7 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
         css, patterns = style.CSS + ranks_style.CSS, [style.PATTERNS, ranks_style.PATTERNS]
     else:
         css, patterns = style.CSS, [style.PATTERNS]
-    return document(title, css, *patterns, main, script=script.SCRIPT)
+    return document(title, css, *patterns, main, script=style.SCRIPT)
 
 
 def _bfs_sections(facts: Facts) -> list[Markup]:

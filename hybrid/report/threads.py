@@ -15,7 +15,7 @@ from hybrid.charts.document import document
 from hybrid.charts.markup import Markup, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import count, moment, plural, seconds, share
-from hybrid.report import script, style
+from hybrid.report import style
 from hybrid.report.blocks import Block, gather
 from hybrid.report.events import Event, read_events
 from hybrid.report.pieces import legend, legend_item, section, zoomable
@@ -64,7 +64,7 @@ def render_threads_page(trace: Iterable[object], title: str) -> str:
     """The page as HTML text."""
     threads = threads_of(trace)
     sections = [_timeline(threads), _balance(threads)] if threads else [el("p", _NOTHING)]
-    return document(title, style.CSS, style.PATTERNS, el("main", el("h1", title), *sections), script=script.SCRIPT)
+    return document(title, style.CSS, style.PATTERNS, el("main", el("h1", title), *sections), script=style.SCRIPT)
 
 
 _NOTHING = "No thread did anything that the trace knows of. Fix: call report.trace(trace) after each loop."

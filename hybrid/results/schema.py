@@ -10,7 +10,7 @@ import json
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Required, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 Mode = Literal["off", "race", "share"]
 Counts = dict[str, int | float | bool | str | None]  # by name, as the algorithm has them
@@ -18,9 +18,7 @@ Counts = dict[str, int | float | bool | str | None]  # by name, as the algorithm
 # ------------------------------------------------------------------------------------------------- summary.json
 
 
-class GraphFacts(TypedDict):
-    """The graph as it was opened."""
-
+class _GraphFacts(TypedDict):
     name: str
     vertices: int
     edges: Annotated[int, "as in the input: an undirected edge counts once"]
@@ -28,19 +26,27 @@ class GraphFacts(TypedDict):
     directed: bool
     from_store: Annotated[bool, "it was built by an earlier job"]
     notes: list[str]
-    directed_assumed: NotRequired[Annotated[bool, "neither the configuration nor the file says so"]]
-    self_loops_dropped: NotRequired[int]
-    duplicates_dropped: NotRequired[int]
 
 
-class CoreFacts(TypedDict):
-    """The dense core."""
+class GraphFacts(_GraphFacts, total=False):
+    """The graph as it was opened."""
 
+    directed_assumed: Annotated[bool, "neither the configuration nor the file says so"]
+    self_loops_dropped: int
+    duplicates_dropped: int
+
+
+class _CoreFacts(TypedDict):
     size: int
     edges: Annotated[int, "inside the core"]
     density: float
-    threshold: NotRequired[Annotated[int, "smallest degree inside"]]
     rule: Annotated[str, "how the size was chosen"]
+
+
+class CoreFacts(_CoreFacts, total=False):
+    """The dense core."""
+
+    threshold: Annotated[int, "smallest degree inside"]
 
 
 class Rounds(TypedDict):
@@ -69,34 +75,40 @@ class Simulated(TypedDict):
     on_clock_s: Annotated[float, "seconds for them"]
 
 
-class Prediction(TypedDict):
-    """What the planner expected; only the first four keys where it decided before any search was measured."""
-
+class _Prediction(TypedDict):
     device: str
     kind: Annotated[str, "`measured` on this machine, or a `model`"]
     mode: Mode
     reason: str
-    algorithm: NotRequired[str]
-    batch: NotRequired[Annotated[int, "sources searched at once"]]
-    cpu_only_s: NotRequired[Annotated[float, "of one search"]]
-    basis: NotRequired[Annotated[str, "what the CPU-only time is from"]]
-    k: NotRequired[Annotated[int, "size of the core"]]
-    hybrid_s: NotRequired[Annotated[float | None, "of one search; null in mode off"]]
-    round_s: NotRequired[float | None]
-    index: NotRequired[Annotated[bool, "the core's index instead of rounds"]]
-    gain: NotRequired[Annotated[float, "above 1: faster than the CPU alone"]]
-    searches: NotRequired[int]
-    cpu_only_seconds: NotRequired[Annotated[float, "of all searches"]]
-    hybrid_seconds: NotRequired[float | None]
-    measured_cpu_only_seconds: NotRequired[float | None]
-    measured_hybrid_seconds: NotRequired[float | None]
 
 
-class Npu(Rounds, total=False):
+class Prediction(_Prediction, total=False):
+    """What the planner expected; only the first four keys where it decided before any search was measured."""
+
+    algorithm: str
+    batch: Annotated[int, "sources searched at once"]
+    cpu_only_s: Annotated[float, "of one search"]
+    basis: Annotated[str, "what the CPU-only time is from"]
+    k: Annotated[int, "size of the core"]
+    hybrid_s: Annotated[float | None, "of one search; null in mode off"]
+    round_s: float | None
+    index: Annotated[bool, "the core's index instead of rounds"]
+    gain: Annotated[float, "above 1: faster than the CPU alone"]
+    searches: int
+    cpu_only_seconds: Annotated[float, "of all searches"]
+    hybrid_seconds: float | None
+    measured_cpu_only_seconds: float | None
+    measured_hybrid_seconds: float | None
+
+
+class _Npu(Rounds):
+    mode: Mode
+    device: str
+
+
+class Npu(_Npu, total=False):
     """Device, worker, and what they did over all runs."""
 
-    mode: Required[Mode]
-    device: Required[str]
     worker: Annotated[str, "`launch`, `external` or `simulated`"]
     configured: Annotated[str, "the mode that was asked for"]
     start_seconds: float | None
@@ -179,11 +191,14 @@ class RankSums(TypedDict, total=False):
     traffic: Annotated[dict[str, dict[str, Traffic]], "by phase, then by encoding"]
 
 
-class RankRow(RankSums, total=False):
+class _RankRow(TypedDict):
+    rank: int
+    host: str
+
+
+class RankRow(_RankRow, RankSums, total=False):
     """One rank."""
 
-    rank: Required[int]
-    host: Required[str]
     arcs: int
     masters: int
     mirrors: int
@@ -233,9 +248,7 @@ class Batch(TypedDict):
     seconds: float
 
 
-class Search(TypedDict):
-    """A BFS from one source."""
-
+class _Search(TypedDict):
     source: int
     certified: bool
     reached: int
@@ -246,8 +259,13 @@ class Search(TypedDict):
     steps: int
     edges_looked_at: int
     repaired: int
-    batch: NotRequired[Batch]
-    ranks: NotRequired[RunOnRanks]
+
+
+class Search(_Search, total=False):
+    """A BFS from one source."""
+
+    batch: Batch
+    ranks: RunOnRanks
 
 
 class RunSeconds(TypedDict):
@@ -257,10 +275,7 @@ class RunSeconds(TypedDict):
     certify: float
 
 
-class AlgorithmRun(TypedDict):
-    """A run of another algorithm; with a source where the algorithm has one."""
-
-    source: NotRequired[int]
+class _AlgorithmRun(TypedDict):
     certified: bool
     facts: Counts
     counters: Annotated[dict[str, int | float | bool | str | RunOnRanks | None], "iterations and the like"]
@@ -268,25 +283,37 @@ class AlgorithmRun(TypedDict):
     repaired: int
 
 
-class Spread(TypedDict):
-    """How the values of the first array are spread."""
+class AlgorithmRun(_AlgorithmRun, total=False):
+    """A run of another algorithm; with a source where the algorithm has one."""
 
+    source: int
+
+
+class _Spread(TypedDict):
     what: Literal["groups", "values"]
     of: Annotated[str, "the array"]
     bins: Annotated[list[list[int | float]], "[low, high, how many]"]
     top: Annotated[list[list[int | float]], "[vertex or group, value] of the ten largest"]
-    unreached: NotRequired[int]
 
 
-class Seconds(TypedDict, total=False):
+class Spread(_Spread, total=False):
+    """How the values of the first array are spread."""
+
+    unreached: int
+
+
+class _Seconds(TypedDict):
+    open: float
+    build: float
+    compile: float
+    certify: float
+    write: float
+    total: float
+
+
+class Seconds(_Seconds, total=False):
     """Where the job's time went."""
 
-    open: Required[float]
-    build: Required[float]
-    compile: Required[float]
-    certify: Required[float]
-    write: Required[float]
-    total: Required[float]
     plan: float
     traverse: Annotated[float, "bfs"]
     run: Annotated[float, "the other algorithms"]
@@ -296,9 +323,7 @@ class Seconds(TypedDict, total=False):
     gather: float
 
 
-class _Summary(TypedDict):
-    """What every summary has."""
-
+class _SummaryAlways(TypedDict):
     format: Literal["tandem-result"]
     format_version: int
     tandem: Annotated[str, "version"]
@@ -311,8 +336,13 @@ class _Summary(TypedDict):
     claims: Annotated[list[str], "what the check has established"]
     verdict: Verdict | None
     machine: Machine
-    hint: NotRequired[str]
-    ranks: NotRequired[Ranks]
+
+
+class _Summary(_SummaryAlways, total=False):
+    """What every summary has."""
+
+    hint: str
+    ranks: Ranks
 
 
 class BfsSummary(_Summary):
@@ -422,8 +452,6 @@ def json_schema() -> dict[str, Any]:
 def _schema_of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
     """The schema of a type; records are put into ``defs`` and referred to."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (NotRequired, Required):
-        return _schema_of(arguments[0], defs)
     if origin is Annotated:
         return {**_schema_of(arguments[0], defs), "description": arguments[1]}
     if origin is Literal:

@@ -38,7 +38,7 @@ class Device:
             return f"{self.profile} (model)"
         if not self.latency_s and math.isinf(self.flops):
             return "oracle"
-        return f"{seconds(self.latency_s) if self.latency_s else 'no latency'}, {tell_rate(self.flops)}"
+        return f"{seconds(self.latency_s) if self.latency_s else 'no latency'}, {rate_text(self.flops)}"
 
     def model(self) -> DeviceModel:
         if self.profile:
@@ -49,7 +49,7 @@ class Device:
         )  # fmt: skip
 
 
-def tell_rate(flops: float) -> str:
+def rate_text(flops: float) -> str:
     return "any rate" if math.isinf(flops) else f"{flops / 1e12:g} TFLOPS"
 
 
@@ -140,7 +140,7 @@ class Curve:
     @property
     def name(self) -> str:
         at_once = f", {self.batch} at once" if self.batch > 1 else ""
-        return f"{self.algorithm}{at_once}, k = {count(self.k)}, {tell_rate(self.flops)}"
+        return f"{self.algorithm}{at_once}, k = {count(self.k)}, {rate_text(self.flops)}"
 
     @property
     def break_even_s(self) -> float | None:

@@ -19,7 +19,7 @@ from hybrid.charts.line_charts import CSS, Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, ratio, seconds, share
 from hybrid.cli.terminal import plural
-from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, tell_rate
+from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, rate_text
 from hybrid.report import style
 from hybrid.report.pieces import muted, section
 from hybrid.report.tables import row, table
@@ -89,7 +89,7 @@ def _algorithm_section(name: str, curves: Sequence[Curve]) -> Markup:
     said = el("ul", *(el("li", curve.sentence) for curve in curves))
     lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
     rates = sorted({curve.flops for curve in curves}, reverse=True)
-    explained = lead + tell_rate(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
+    explained = lead + rate_text(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
     return section(name, el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name, lead=explained)
 
 
@@ -101,7 +101,7 @@ def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
             Mark(
                 point.case.device.latency_s,
                 point.gain,
-                f"{curve.name}, {_tell_latency(point.case.device.latency_s)}: {ratio(point.gain)}",
+                f"{curve.name}, {_latency_text(point.case.device.latency_s)}: {ratio(point.gain)}",
                 *point.spread,
             )
             for point in curve.points
@@ -112,7 +112,7 @@ def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
     gains = [value for curve in curves for point in curve.points for value in point.spread] + [1.0]
     return draw(
         f"Gain over the latency of a round: {name} (simulated)", "0 and any rate is the oracle",
-        series, axis(latencies, "latency of a round", _tell_latency, log=True), axis(gains, "gain", ratio, log=True),
+        series, axis(latencies, "latency of a round", _latency_text, log=True), axis(gains, "gain", ratio, log=True),
         x_ticks=latencies, even=1.0,
     )  # fmt: skip
 
@@ -131,5 +131,5 @@ def _table_section(points: Sequence[Point]) -> Markup:
     return section("All points", body, id="points", long=True)
 
 
-def _tell_latency(value: float) -> str:
+def _latency_text(value: float) -> str:
     return "0" if value <= 0 or math.isclose(value, 0.0) else seconds(value)

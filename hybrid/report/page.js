@@ -1,13 +1,3 @@
-"""The page's little behaviour: choosing a source, zooming, tooltips, fitting labels. One constant.
-
-Invariant: plain JavaScript without libraries or network; without it every panel of the page is shown and readable.
-"""
-
-from __future__ import annotations
-
-from hybrid.charts.markup import Markup
-
-SCRIPT = Markup(r"""
 (function () {
   "use strict";
   const all = (query, root) => Array.from((root || document).querySelectorAll(query));
@@ -137,4 +127,3 @@ SCRIPT = Markup(r"""
   addEventListener("beforeprint", () => fit(document, 600));
   addEventListener("afterprint", () => fit(document));
 })();
-""")
