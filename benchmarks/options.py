@@ -96,7 +96,7 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
     _add_graph(parser, roots=False)
     parser.add_argument("--clients", type=_positive, default=64, help="that ask at once (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=20.0, help="each way (default %(default)g)")
-    parser.add_argument("--threads", type=_positive, default=2, help="threads of the engines (default %(default)s)")
+    _add_threads_of(parser, "threads of the engines")
     parser.set_defaults(scale=18)
 
 
@@ -158,9 +158,9 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
         "--batch", type=_positive, default=1, metavar="B", help="searches at once (default %(default)s)"
     )
     parser.add_argument("--engine", choices=("async", "level"), default="async", help="(default %(default)s)")
-    parser.add_argument("--device", default="auto", help="npu.device of the jobs (default: what this machine has)")
+    _add_device(parser, "npu.device of the jobs")
     parser.add_argument("--rounds", type=_positive, default=9, help="jobs of each kind (default %(default)s)")
-    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    _add_threads_of(parser)
     parser.add_argument(
         "--pause", type=float, default=0.005, metavar="S", help="rest before each search (default %(default)s s)"
     )
@@ -169,10 +169,10 @@ def _add_regret(parser: argparse.ArgumentParser) -> None:
 def _add_start(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=_positive, default=16, help="of the Kronecker graph (default %(default)s)")
     parser.add_argument("--engine", choices=("async", "level"), default="level", help="(default %(default)s)")
-    parser.add_argument("--device", default="auto", help="npu.device (default: what this machine has)")
+    _add_device(parser)
     parser.add_argument("--repeats", type=_positive, default=3, help="turns (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=8.0, help="of searching, each way (default %(default)s)")
-    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    _add_threads_of(parser)
 
 
 def _add_busy(parser: argparse.ArgumentParser) -> None:
@@ -183,7 +183,7 @@ def _add_busy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=0.5, help="of each, quiet and busy, per turn (default %(default)g)"
     )
-    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    _add_threads_of(parser)
     parser.add_argument(
         "--pause", type=float, default=0.002, metavar="S", help="rest between runs (default %(default)s s)"
     )
@@ -209,9 +209,9 @@ def _add_exchange(parser: argparse.ArgumentParser) -> None:
         "--batches", type=_positive, nargs="+", default=[1], metavar="B", help="vectors of a round (default 1)"
     )
     parser.add_argument("--index", action="store_true", help="measure the core's index, too")
-    parser.add_argument("--device", default="auto", help="npu.device (default: what this machine has)")
+    _add_device(parser)
     parser.add_argument("--repeats", type=_positive, default=50, help="rounds of each (default %(default)s)")
-    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    _add_threads_of(parser)
     parser.add_argument(
         "--time-limit", type=float, default=60.0, metavar="S", help="longest round (default %(default)g s)"
     )
@@ -240,7 +240,7 @@ def _add_networkx(parser: argparse.ArgumentParser) -> None:
         help="of NetworkX; the second keeps all paths in memory (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--rounds", type=_positive, default=5, help="turns of each (default %(default)s)")
-    parser.add_argument("--threads", type=_positive, default=2, help="threads (default %(default)s)")
+    _add_threads_of(parser)
 
 
 def _add_graph(parser: argparse.ArgumentParser, *, sizes: bool = True, roots: bool = True) -> None:
@@ -279,11 +279,19 @@ def _add_contest(parser: argparse.ArgumentParser, *, threads: bool = True) -> No
 def _add_rounds(parser: argparse.ArgumentParser, *, threads: bool = True) -> None:
     parser.add_argument("--rounds", type=_positive, default=3, help="rounds over all contestants (default %(default)s)")
     if threads:
-        parser.add_argument("--threads", type=_positive, default=2, help="threads of each (default %(default)s)")
+        _add_threads_of(parser, "threads of each")
     parser.add_argument(
         "--time-limit", type=float, default=600.0, metavar="S", help="longest turn or build (default %(default)g s)"
     )
     parser.add_argument("--work", metavar="DIR", help="folder for temporary files (default: the system's)")
+
+
+def _add_threads_of(parser: argparse.ArgumentParser, what: str = "threads") -> None:
+    parser.add_argument("--threads", type=_positive, default=2, help=f"{what} (default %(default)s)")
+
+
+def _add_device(parser: argparse.ArgumentParser, what: str = "npu.device") -> None:
+    parser.add_argument("--device", default="auto", help=f"{what} (default: what this machine has)")
 
 
 def _add_peers(parser: argparse.ArgumentParser) -> None:

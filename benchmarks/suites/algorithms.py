@@ -15,8 +15,7 @@ from benchmarks.contest.workload import Workload, config_of, hand_out, open_work
 from benchmarks.output import Report, interval_text, memory_text, ratio_text
 from benchmarks.peers import OURS
 from benchmarks.peers.tandem import job_settings
-from benchmarks.plot import draw_bars
-from benchmarks.suites.bfs import bar_of, describe_graph
+from benchmarks.suites.bfs import contest_chart, describe_graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.cli.terminal import seconds, table
@@ -121,14 +120,8 @@ def report_of(contest: Contest, question: Question, silent: list[str], options: 
     if contest.unfinished:
         report.lines.append(f"{OURS} did not converge: {contest.unfinished}; peers without a limit went on")
     report.lines += [f"{name} does not have {question.name}, or not in the form asked for" for name in silent]
-    what = algorithm_named(question.name).title
-    report.charts.append(
-        draw_bars(
-            f"{what} on {graph['name']}, {options.threads} threads",
-            "best seconds per run; x = times as long as tandem",
-            [bar_of(row) for row in rows if "best_seconds" in row],
-        )
-    )
+    title = f"{algorithm_named(question.name).title} on {graph['name']}, {options.threads} threads"
+    report.charts.append(contest_chart(title, "run", "tandem", rows))
     return report
 
 

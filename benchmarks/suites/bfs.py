@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.contest.bfs_contest import BASELINE, Contest, run_contest
 from benchmarks.contest.workload import config_of, open_workload, set_threads
 from benchmarks.output import Report, memory_text, ratio_text
-from benchmarks.plot import Bar, draw_bars
+from benchmarks.plot import Bar, Chart, draw_bars
 from hybrid.cli.terminal import count, plural, seconds, table
 
 
@@ -34,14 +34,15 @@ def report_of(contest: Contest, options: argparse.Namespace) -> Report:
         "best: mean over the start vertices of each one's fastest run; mean: of all runs; noise: mean / best",
         "prepare: Tandem builds from the edge list, GAP loads a .sg file, the others convert our finished rows",
     ]
-    report.charts.append(
-        draw_bars(
-            f"BFS on {graph['name']}, {options.threads} threads",
-            "best seconds per traversal; x = times as long as tandem level",
-            [bar_of(row) for row in rows if "best_seconds" in row],
-        )
-    )
+    title = f"BFS on {graph['name']}, {options.threads} threads"
+    report.charts.append(contest_chart(title, "traversal", "tandem level", rows))
     return report
+
+
+def contest_chart(title: str, unit: str, baseline: str, rows: list[dict[str, Any]]) -> Chart:
+    """A bar for each that was measured, compared with the baseline."""
+    subtitle = f"best seconds per {unit}; x = times as long as {baseline}"
+    return draw_bars(title, subtitle, [bar_of(row) for row in rows if "best_seconds" in row])
 
 
 def describe_graph(graph: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DeviceRates:
-    """The worker's device, by itself: no files, no graph."""
+    """Rates of the worker's device alone, without files and without a graph."""
 
     device: str
     why: str
@@ -42,7 +42,7 @@ class DeviceRates:
 
 @dataclass(frozen=True)
 class RoundTime:
-    """Rounds through the exchange directory, worker warm; core and values are of a search on a generated graph."""
+    """Time of rounds through the exchange directory with a warm worker, on the core of a generated graph."""
 
     format: str
     k: int
@@ -57,7 +57,7 @@ class RoundTime:
 
 @dataclass(frozen=True)
 class SearchTime:
-    """BFS by one of our engines alone, over several roots; ``batch`` roots at once in engine ``many``."""
+    """Time of a BFS on the CPU alone, over several roots; the engine ``many`` searches ``batch`` roots at once."""
 
     graph: str
     vertices: int
@@ -71,13 +71,13 @@ class SearchTime:
 
     @property
     def arcs_per_s(self) -> float:
-        """Arcs of the graph per second and root: what a search gets through, whether it looks at each or not."""
+        """Arcs of the graph per second and root, looked at or not."""
         return self.arcs * self.batch / self.seconds
 
 
 @dataclass(frozen=True)
 class CpuRates:
-    """The CPU engine: edges looked at per second by direction, what a level costs however thin it is, and searches."""
+    """Rates of the CPU engine: edges looked at per second by direction, the fixed cost of a level, whole searches."""
 
     threads: int
     push_edges_per_s: float
@@ -88,7 +88,7 @@ class CpuRates:
 
 @dataclass(frozen=True)
 class Calibration:
-    """All of it, and where and when it was measured."""
+    """All figures of one machine, and when they were measured."""
 
     version: int
     tandem: str
@@ -102,7 +102,7 @@ class Calibration:
     cpu: CpuRates
 
     def exchange_costs(self) -> ExchangeCosts:
-        """Of the files alone: the rounds without what the worker computed, as a line over the number of values."""
+        """Fit the cost of the files, without the worker's computation, as a line over the number of values."""
         costs = {}
         for format, usual in (("text", USUAL_EXCHANGE.text), ("binary", USUAL_EXCHANGE.binary)):
             points = [(one.k, max(0.0, one.seconds - one.compute_s)) for one in self.rounds if one.format == format]
@@ -110,7 +110,7 @@ class Calibration:
         return ExchangeCosts(**costs, measured=bool(self.rounds))
 
     def device_model(self) -> DeviceModel:
-        """The worker of this machine."""
+        """Model this machine's worker."""
         rates = self.device
         plain = DeviceModel(
             name=THIS_MACHINE,
@@ -136,7 +136,7 @@ class Calibration:
 
 
 def device_model(simulation: Simulation, calibration: Calibration | None) -> DeviceModel:
-    """The model that ``simulated:...`` names, beside this machine as far as it was measured."""
+    """The model that ``simulated:...`` names; its exchange costs are this machine's where they were measured."""
     if simulation.delay_s is not None:
         return fixed_delay(simulation.name, simulation.delay_s)
     if simulation.name == THIS_MACHINE:
@@ -155,13 +155,13 @@ def device_model(simulation: Simulation, calibration: Calibration | None) -> Dev
 
 
 def calibration_path(folder: Path | None = None) -> Path:
-    """Where this machine's figures are: in the folder of built graphs, unless another one is given."""
+    """The file of this machine's figures, by default in the folder of built graphs."""
     host = re.sub(r"[^A-Za-z0-9._-]", "_", socket.gethostname()) or "unknown"
     return (folder or cache_folder(GraphConfig())) / f"calibration-{host}.json"
 
 
 def load_calibration(folder: Path | None = None) -> Calibration | None:
-    """What was measured here; None if nothing was, or not by this version, or the file is damaged (the log says so)."""
+    """Read this machine's figures; None if there are none of this version or the file is damaged (the log says so)."""
     path = calibration_path(folder)
     try:
         found = _from_plain(json.loads(path.read_text(encoding="utf-8")))
@@ -177,7 +177,7 @@ def load_calibration(folder: Path | None = None) -> Calibration | None:
 
 
 def store_calibration(calibration: Calibration, folder: Path | None = None) -> Path:
-    """Replace what was there; a reader sees the old file or the new one."""
+    """Replace the stored figures; a reader sees the old file or the new one."""
     path = calibration_path(folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

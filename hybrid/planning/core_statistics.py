@@ -38,7 +38,7 @@ class SearchFacts:
 
 @dataclass(frozen=True, eq=False)
 class CoreStatistics:
-    """Of the cores [0, k), k = 0..limit; arcs, that is, an undirected edge counts twice."""
+    """Counts for the cores [0, k), k = 0..limit, in arcs: an undirected edge counts twice."""
 
     n: int
     m: int
@@ -50,11 +50,11 @@ class CoreStatistics:
 
     @property
     def limit(self) -> int:
-        """The largest core that is known."""
+        """The largest core that was counted."""
         return self.inside.size - 1
 
     def density(self, k: int) -> float:
-        """Edges inside [0, k) of all pairs."""
+        """The share of all pairs in [0, k) that are edges."""
         return float(self.inside[k]) / (k * (k - 1)) if k > 1 else 0.0
 
     def looked_at(self, k: int, looks: float) -> float:
@@ -107,7 +107,7 @@ def measure_batch(graph: Graph, roots: np.ndarray, limit: int, most_runs: int = 
 
 
 def several(search: SearchFacts, times: int) -> SearchFacts:
-    """So many batches as one: the CPU goes through them one after the other, a round carries them all."""
+    """Several batches as one: the CPU searches them one after the other, one round carries them all."""
     return replace(
         search, seconds=times * search.seconds, edges=times * search.edges, batch=times * search.batch,
         passes=times * search.passes,
@@ -115,7 +115,7 @@ def several(search: SearchFacts, times: int) -> SearchFacts:
 
 
 def _fastest(run: Callable[[], T], most_runs: int = MOST_RUNS) -> tuple[T, float]:
-    """What a run gives and the seconds of the fastest: two of them, and more while they are short."""
+    """Run at least twice, more often while runs are short; the result, and the seconds of the fastest."""
     times: list[float] = []
     while len(times) < FEWEST_RUNS or (len(times) < min(MOST_RUNS, most_runs) and sum(times) < SHORT_S):
         began = time.perf_counter()

@@ -27,7 +27,7 @@ USUAL_ITERATIONS = 3  # hubs are within two or three hops of each other (facts: 
 
 @dataclass(frozen=True)
 class FileCosts:
-    """One exchange through files: what it takes however few values there are, and what each value adds."""
+    """Cost of one exchange through files: a fixed time, and a time per value."""
 
     fixed_s: float
     per_value_s: float
@@ -70,7 +70,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """See the module. ``samples`` are there for a measured device only; they count instead of the two rates."""
+    """The figures of the formula above. A measured device has ``samples``, which replace the two rates."""
 
     name: str
     kind: Kind
@@ -113,7 +113,7 @@ class DeviceModel:
         return self.launch_s + max(arithmetic, moved)
 
     def iteration_s(self, k: int, batch: int = 1) -> float:
-        """Seconds of one iteration of the core program: the product, the operations around it, the look of the host."""
+        """Seconds of one iteration of the core program: the product, the operations around it, the synchronisation."""
         if self.delay_s is not None:
             return 0.0
         around = max(0.0, self.ops_per_iteration - 1) * self.launch_s + self.sync_s
@@ -122,7 +122,7 @@ class DeviceModel:
         return factor * self.matmul(k, batch) + around
 
     def round_s(self, k: int, batch: int = 1, iterations: int = USUAL_ITERATIONS, format: str = "binary") -> float:
-        """Seconds from the core's values leaving the CPU engine to the closed ones being back; device warm."""
+        """Seconds of a round on a warm device, from sending the core's values to receiving the closed ones."""
         if self.delay_s is not None:
             return self.delay_s
         carried = 2.0 * VALUE_BYTES * k * batch / self.link_bytes_per_s
@@ -148,11 +148,11 @@ class DeviceModel:
     # ----------------------------------------------------------------------------------------------- variants
 
     def with_exchange(self, exchange: ExchangeCosts) -> DeviceModel:
-        """The same device beside another machine."""
+        """The same device with the exchange costs of another machine."""
         return replace(self, exchange=exchange)
 
     def describe(self) -> str:
-        """Name and what kind of truth it is."""
+        """Its name, and whether it was measured or is a model."""
         return f"{self.name} ({'measured here' if self.kind == 'measured' else 'a model, not measured'})"
 
 

@@ -27,7 +27,7 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a job would find here. No device: nothing is known of any that could be used."""
+    """The device, CPU rates and circumstances of a job here; without a device there is nothing to predict."""
 
     device: DeviceModel | None
     rates: CpuRates | None

@@ -14,17 +14,7 @@ from hybrid.charts.units import compact, moment, number, plural, seconds, whole
 from hybrid.report.events import MAX_PANELS, Event, SourceRun, as_dict
 from hybrid.report.facts import Facts
 from hybrid.report.frontier import Bar, bars_of, draw_frontier, sign_key
-from hybrid.report.pieces import (
-    Panel,
-    draw_panels,
-    folded,
-    legend,
-    legend_item,
-    muted,
-    section,
-    tabs_of,
-    zoomable,
-)  # fmt: skip
+from hybrid.report.pieces import Panel, draw_panels, folded, legend, legend_item, muted, section, zoomable
 from hybrid.report.tables import step_table, work_table
 from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
 
@@ -158,9 +148,7 @@ def draw_sources(facts: Facts) -> Markup:
     several = len(shown) > 1
     return section(
         "One source at a time" if several else f"Source {shown[0].source} in detail",
-        tabs_of(panels, opened),
-        muted(left_out) if len(facts.runs) > len(shown) else EMPTY,
-        *draw_panels(panels, opened),
+        *draw_panels(panels, opened, muted(left_out) if len(facts.runs) > len(shown) else EMPTY),
         id="sources",
         lead="Choose a source. A green figure is the number of values adopted from the NPU." if several else "",
         long=True,

@@ -75,25 +75,22 @@ class Panel:
     note: Markup = EMPTY
 
 
-def tabs_of(panels: Sequence[Panel], opened: int, prefix: str = "") -> Markup:
-    """Buttons to choose a source; nothing for a single one. ``prefix`` makes the ids of this group its own."""
-    if len(panels) < 2:
-        return EMPTY
-    tabs = [
-        el("a", one.source, one.note, href=f"#{prefix}source-{i}", id=f"{prefix}tab-{i}", role="tab",
-           aria_selected="true" if i == opened else "false", aria_controls=f"{prefix}source-{i}",
-           data_source=one.source)
-        for i, one in enumerate(panels)
-    ]  # fmt: skip
-    return el("div", *tabs, class_="tabs", role="tablist", aria_label="Source")
+def draw_panels(panels: Sequence[Panel], opened: int, note: Markup = EMPTY, prefix: str = "") -> list[Markup]:
+    """Buttons to choose a source, if there are several, the ``note``, and the panels, of which the script shows one.
 
-
-def draw_panels(panels: Sequence[Panel], opened: int, prefix: str = "") -> list[Markup]:
-    """All panels; the page's script shows the one that was chosen."""
+    ``prefix`` makes the ids of this group its own.
+    """
     tabbed = len(panels) > 1
-    return [
-        el("div", *one.body, class_="panel on" if i == opened else "panel", id=f"{prefix}source-{i}",
-           role="tabpanel" if tabbed else None, aria_labelledby=f"{prefix}tab-{i}" if tabbed else None,
-           data_source=one.source)
-        for i, one in enumerate(panels)
-    ]  # fmt: skip
+    tabs, bodies = [], []
+    for i, one in enumerate(panels):
+        tab, panel, on = f"{prefix}tab-{i}", f"{prefix}source-{i}", i == opened
+        tabs.append(
+            el("a", one.source, one.note, href=f"#{panel}", id=tab, role="tab", aria_controls=panel,
+               aria_selected="true" if on else "false", data_source=one.source)
+        )  # fmt: skip
+        bodies.append(
+            el("div", *one.body, class_="panel on" if on else "panel", id=panel, role="tabpanel" if tabbed else None,
+               aria_labelledby=tab if tabbed else None, data_source=one.source)
+        )  # fmt: skip
+    buttons = el("div", *tabs, class_="tabs", role="tablist", aria_label="Source") if tabbed else EMPTY
+    return [buttons, note, *bodies]

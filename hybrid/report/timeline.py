@@ -361,7 +361,7 @@ def draw_lanes(
 
 
 def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> str:
-    """The picture in words, for those who do not see it."""
+    """The picture in words, for screen readers."""
     busy = {actor: sum(e.duration for e in events if e.actor == actor) for actor in ("coordinator", "cpu", "npu")}
     waits = sum(e.duration for e in events if e.kind == "wait")
     sentences = [

@@ -75,13 +75,13 @@ def _delay_word(delay_s: float) -> str:
 
 
 def noise_of(points: Sequence[Point]) -> float:
-    """The furthest that the CPU was from itself, as a factor of 1 or more: what a gain must exceed to mean much."""
+    """The largest ratio between two measurements of the CPU alone: a smaller gain is noise."""
     apart = [value for one in points if one.good and not one.setting.k for value in (one.gain, 1 / one.gain)]
     return max(apart, default=1.0)
 
 
 def noise_text(points: Sequence[Point]) -> str:
-    """A warning, where the CPU differed from itself by more than what counts as equal; else nothing."""
+    """A warning if measurements of the CPU alone differ by more than counts as equal; else nothing."""
     noise = noise_of(points)
     if noise <= 1 + 2 * EVEN:
         return ""
@@ -140,7 +140,7 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
     }
 
     def expected_s(one: Point) -> float:
-        """What a setting would take on a machine as it was in the middle of the sweep."""
+        """Expected seconds of a setting under the median load of the sweep."""
         return alone[one.setting.engine] / one.gain
 
     searches = round(good[0].certified / (2 * len(good[0].cpu_only)))
@@ -177,7 +177,7 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
 
 
 def _way(engine: str, batch: int) -> str:
-    """The configuration's words for how searches are made."""
+    """The configuration key that selects how searches are made."""
     return f"npu.batch: {batch}" if batch > 1 else f"engine: {engine}"
 
 

@@ -48,7 +48,7 @@ class Setting:
 
 
 def many_engine(batch: int) -> str:
-    """What stands for the engine where so many are searched at once."""
+    """The engine's name in a batch of this size."""
     return f"{batch} at once"
 
 
@@ -106,7 +106,7 @@ class Point:
 
     @property
     def pays(self) -> bool:
-        """Faster for certain, and by more than counts as equal."""
+        """Whether it is certainly faster, by more than counts as equal."""
         return self.setting.k > 0 and self.compared.faster
 
     def to_json(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class Journal:
             ) from error
 
     def add(self, point: Point) -> None:
-        """Keep a finished point for good."""
+        """Append a finished point; it survives a crash."""
         assert self._file is not None
         self._file.write(json.dumps(point.to_json()) + "\n")
         self._file.flush()

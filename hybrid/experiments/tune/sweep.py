@@ -45,7 +45,7 @@ class Grid:
     batches: tuple[int, ...] = (1,)
 
     def settings(self) -> list[Setting]:
-        """In an order in which a device is started once and a core is handed over once."""
+        """All settings, ordered so that each device is started once and each core published once."""
         ways = [(engine, 1) for engine in self.engines if 1 in self.batches]
         ways += [(many_engine(batch), batch) for batch in self.batches if batch > 1]
         found = [Setting(engine, NO_DEVICE, "off", 0, batch) for engine, batch in ways if 0 in self.sizes]
@@ -94,7 +94,7 @@ def core_sizes(
 
 
 class Sweep:
-    """Measures settings on one graph. Whoever makes one calls ``close`` in the end."""
+    """Measures settings on one graph. The caller must call ``close``."""
 
     def __init__(self, config: Config, graph: Graph, sources: Sequence[Source], journal: Journal) -> None:
         self.config, self.graph, self.journal = config, graph, journal
@@ -228,7 +228,7 @@ class Sweep:
         return self._partner
 
     def _hand_over(self, partner: Partner, k: int) -> None:
-        """Give the device this core, and let it serve a first round that is in no time."""
+        """Publish the core, and let the device serve a first round that is not timed."""
         if self._published != k:
             partner.publish_edges(self.graph.out_offsets, self.graph.out_targets, k)
             self._published = k

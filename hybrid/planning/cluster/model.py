@@ -25,7 +25,7 @@ from hybrid.planning.cluster.volume import PhaseVolume, SearchVolume
 
 @dataclass(frozen=True)
 class Network:
-    """What a rank gets of it; where ranks share a machine's card, its bandwidth by their number."""
+    """The network as one rank sees it; ranks that share a machine's card divide its bandwidth."""
 
     latency_s: float = 2e-6  # InfiniBand or a like; TCP: about 30e-6
     bandwidth_bytes_per_s: float = 12.5e9  # 100 Gbit/s
@@ -35,7 +35,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Modelled:
-    """One search; seconds of the slowest rank in each step, added up."""
+    """Seconds of one search: the slowest rank of each step, added up."""
 
     ranks: int
     policy: str
@@ -71,7 +71,7 @@ def model_search(prediction: Prediction, volume: SearchVolume, alone_s: float, n
 
 
 def exchange_seconds(phase: PhaseVolume, network: Network) -> float:
-    """All rounds of one kind of exchange."""
+    """Seconds of all rounds of one kind of exchange."""
     messages = np.maximum(phase.receivers, phase.senders)
     if not messages.any():
         return 0.0
@@ -81,12 +81,12 @@ def exchange_seconds(phase: PhaseVolume, network: Network) -> float:
 
 
 def agree_seconds(parts: int, network: Network) -> float:
-    """One sum over all ranks, there and back along a tree."""
+    """Seconds of one all-reduce along a tree."""
     return 2 * ceil(log2(parts)) * network.latency_s if parts > 1 else 0.0
 
 
 def mean_of(modelled: Iterable[Modelled]) -> Modelled:
-    """Of searches from several vertices on the same parts."""
+    """The mean of searches from several vertices on the same parts."""
     all_of_them = list(modelled)
 
     def mean(name: str) -> float:

@@ -54,7 +54,7 @@ class SearchVolume:
 
     @property
     def updating(self) -> tuple[PhaseVolume, PhaseVolume]:
-        """What brings values up to date; parents are settled once at the end."""
+        """The phases of every level; parents are settled once at the end."""
         return self.fold, self.spread
 
     @property
@@ -193,7 +193,7 @@ def _copies_that_read(
 def _copies_that_find(
     graph: Graph, terms: tuple[np.ndarray, np.ndarray], begin: int, end: int, parts: int, level: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of every part that holds an in-arc from a reached vertex, and the level that it would give."""
+    """The same for parts that hold an in-arc from a reached vertex, with the level that the arc gives."""
     offsets = graph.in_offsets[begin : end + 1]
     place = np.repeat(np.arange(end - begin), np.diff(offsets))
     sources = graph.in_sources[offsets[0] : offsets[-1]]
@@ -218,7 +218,7 @@ def _per_round(messages: _Messages, rounds: int, parts: int) -> np.ndarray:
 
 
 def _as_bits(messages: _Messages, lists: np.ndarray, listed: np.ndarray) -> np.ndarray:
-    """Which messages are bits: those of a part that found many, against the length of the agreed list."""
+    """Which messages are bitsets: those of a part that found many vertices of the agreed list."""
     found, length = listed[messages.round, messages.sender], lists[messages.receiver, messages.sender]
     bits: np.ndarray = np.logical_not(places_are_shorter(found, length))
     return bits

@@ -70,7 +70,7 @@ def draw_ranks(machines: Sequence[Machine], scale: TimeScale, budget: Budget, *,
 
 
 def describe(machines: Sequence[Machine], scale: TimeScale) -> str:
-    """The picture in words, for those who do not see it."""
+    """The picture in words, for screen readers."""
     lanes = [lane for machine in machines for lane in machine.lanes]
     ranks = sum(len(lane.ranks) for lane in lanes)
     head = f"{plural(ranks, 'rank')} on {plural(len(machines), 'machine')} over {seconds(scale.span)}."

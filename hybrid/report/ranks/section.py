@@ -17,17 +17,7 @@ from hybrid.report.blocks import DIRECTIONS
 from hybrid.report.events import Event, as_dict, as_list
 from hybrid.report.facts import Facts
 from hybrid.report.panels import LEGEND as STEPS
-from hybrid.report.pieces import (
-    Panel,
-    draw_panels,
-    figures,
-    legend,
-    legend_item,
-    muted,
-    section,
-    tabs_of,
-    zoomable,
-)  # fmt: skip
+from hybrid.report.pieces import Panel, draw_panels, figures, legend, legend_item, muted, section, zoomable
 from hybrid.report.ranks.lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
 from hybrid.report.ranks.picture import Budget, draw_ranks, is_dense
 from hybrid.report.ranks.tables import KINDS, rank_table, real, traffic_table
@@ -85,7 +75,7 @@ def draw_ranks_section(facts: Facts) -> Markup:
 
 
 def say_ranks(ranks: Mapping[str, Any]) -> str:
-    """Who worked together, and how."""
+    """How many ranks on which machines, how the graph was cut, how they communicate."""
     hosts = as_dict(ranks.get("hosts"))
     on = f"on {next(iter(hosts))}" if len(hosts) == 1 else f"on {plural(len(hosts), 'machine')}" if hosts else ""
     policy, sync = str(ranks.get("policy") or ""), str(ranks.get("sync") or "")
@@ -184,8 +174,7 @@ def _draw_pictures(facts: Facts) -> list[Markup]:
     opened = shown.index(slowest[0])
     few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
     left_out = muted(f"Of {len(searches):,} sources {few} drawn.") if len(shown) < len(searches) else EMPTY
-    parts = [tabs_of(panels, opened, "ranks-"), left_out, *draw_panels(panels, opened, "ranks-")]
-    return [el("div", *parts, class_="group")]
+    return [el("div", *draw_panels(panels, opened, left_out, "ranks-"), class_="group")]
 
 
 def _worth_drawing(searches: Sequence[_Search]) -> list[_Search]:
