@@ -9,8 +9,9 @@ import logging
 import sys
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
-from exchange.escape import PrintableFormatter
+from exchange.escape import PrintableFormatter, printable, printable_lines
 from hybrid import __version__
 from hybrid.errors import EXIT_CODES, EXIT_CONFIG, EXIT_INTERNAL, EXIT_OK
 from hybrid.failures import explain_failure
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     if words and words[0] not in COMMANDS and not words[0].startswith("-"):
         near = difflib.get_close_matches(words[0], COMMANDS, 1)
         advice = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
-        return _fail(f"unknown command '{words[0]}'. Fix: {advice}", EXIT_CONFIG)
+        return _fail(f"unknown command '{printable(words[0])}'. Fix: {advice}", EXIT_CONFIG)
     if not words or words[0] not in (*COMMANDS, "-h", "--help", "--version"):
         words.insert(0, "run")
     options = _parser(words[0]).parse_args(words)
@@ -65,9 +66,16 @@ def program_name() -> str:
     return "python run.py" if Path(sys.argv[0]).name == "run.py" else "tandem"
 
 
+class _Parser(argparse.ArgumentParser):
+    """Escapes what it quotes: a shell puts file names of others on a command line."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parser(command: str) -> argparse.ArgumentParser:
     codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program_name(),
         description="Hybrid CPU+NPU graph runtime: exact traversals, and the truth about whether the NPU pays.",
         epilog=f"`tandem --config FILE` is `tandem run --config FILE`; `python run.py` is the same program.\n"
@@ -98,7 +106,7 @@ def _guarded(options: argparse.Namespace) -> int:
     except Exception as error:
         told, code = explain_failure(error)
         if code == EXIT_INTERNAL:
-            traceback.print_exc()
+            print(printable_lines(traceback.format_exc()), file=sys.stderr)
         return _fail(told, code)
 
 

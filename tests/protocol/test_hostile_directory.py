@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -20,7 +21,9 @@ from exchange.filesystem.owner_lock import lock_directory, read_owner
 from exchange.filesystem.watch import Watcher
 from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
 from exchange.protocol import layout
+from hybrid.cli import main
 from hybrid.cli.terminal import note, say
+from hybrid.errors import EXIT_CONFIG
 from hybrid.failures import explain_failure
 from hybrid.service.logs import Lines
 from tests.protocol.second_user import NO_SECOND_USER, NOBODY, Attack, attack, private, run_as, shared
@@ -331,6 +334,18 @@ def test_no_sink_lets_an_escape_through(capsys: pytest.CaptureFixture[str]) -> N
     assert "\x1b" not in shown.out + shown.err
     assert "wide" * 1000 in shown.out, "a result is shown whole"
     assert "\x1b" not in explain_failure(OSError(2, ESCAPES, ESCAPES))[0]
+
+
+@pytest.mark.parametrize("words", [[ESCAPES], ["info", "a", ESCAPES], ["run", f"--{ESCAPES}"], ["bench", ESCAPES]])
+def test_no_name_on_the_command_line_reaches_the_terminal_raw(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shell puts them there: ``validate *``."""
+    with contextlib.suppress(SystemExit):
+        assert main(words) == EXIT_CONFIG
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "\\x1b" in shown.err
 
 
 @pytest.mark.parametrize("content", [

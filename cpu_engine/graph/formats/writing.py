@@ -128,10 +128,11 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}", path=path, fix="check the folder, its rights and the free space"
-        ) from None
+    except OSError as error:  # NumPy's, about a full disk, has no strerror
+        told = f"cannot be written: {error.strerror or error}"
+        with suppress(OSError):
+            told += f"; it ended after {temporary.stat().st_size:,} bytes"
+        raise InputError(told, path=path, fix="check the folder, its rights and the free space") from None
     finally:
         with suppress(OSError):  # gone already if all went well
             temporary.unlink()

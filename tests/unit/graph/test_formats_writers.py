@@ -179,3 +179,16 @@ def test_compressed_output_is_reproducible(tmp_path):
     write_graph(tmp_path / "graph.el.gz", graph())
     assert (tmp_path / "graph.el.gz").read_bytes() == first
     assert gzip.decompress(first).startswith(b"0 1\n")
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("9 requested and 4 written")])
+def test_a_full_disk_is_told_with_how_much_fitted(tmp_path, monkeypatch, error):
+    def some(file, *arguments: object, **options: object) -> None:
+        file.write(b"x" * 5000)
+        file.flush()
+        raise error
+
+    monkeypatch.setattr("cpu_engine.graph.formats.writing.write_edge_lines", some)
+    with pytest.raises(InputError, match=r"cannot be written: (No space|9 requested).*ended after 5,000 bytes.*Fix: "):
+        write_graph(tmp_path / "graph.el", graph())
+    assert not list(tmp_path.iterdir())

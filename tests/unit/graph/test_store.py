@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cpu_engine.errors import InputError
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store import array_folder, remembered
@@ -197,6 +198,14 @@ def test_an_entry_without_its_fields(folder):
     (folder / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(InputError, match=r"out_targets\.npy: is not the array"):
         open_store(folder)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[" * 100_000, "[1]", '{"format": "other"}'])
+def test_a_damaged_meta_is_told_as_such(folder, damage):
+    """Not as a directory in which a file should be named: its arrays are no graph files."""
+    (folder / "meta.json").write_text(damage)
+    with pytest.raises(InputError, match=r"meta\.json is damaged.*Fix: build the store again"):
+        read_graph(folder)
 
 
 def test_what_is_no_store(tmp_path, folder):
