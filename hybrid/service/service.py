@@ -35,8 +35,8 @@ from hybrid.service.queue.jobs import CANCELLED, OVER, Job, JobBook
 from hybrid.service.queue.journal import Journal
 from hybrid.service.queue.runner import Runner, job_config
 from hybrid.service.queue.searches import Answering, Batches, SearchQuery
-from hybrid.service.rank_pool.jobs import CrewPlace
-from hybrid.service.rank_pool.pool import Crew
+from hybrid.service.rank_pool.jobs import PoolJobs
+from hybrid.service.rank_pool.pool import RankPool
 from hybrid.service.worker.pool import Workers
 from hybrid.service.worker.searches import BatchHelp
 
@@ -110,9 +110,9 @@ class Service:
         self.limits = Limits(settings)
         self.workers = Workers(config, self.journal.folder, self._tell_workers)
         self.runner = Runner(self.catalogue, self.compute, self.journal, self.bus, self.metrics, self.workers)
-        self.crew = Crew(config) if config.ranks > 1 else None
-        if self.crew is not None:
-            self.runner.crew = CrewPlace(self.crew, config, self.catalogue)
+        self.rank_pool = RankPool(config) if config.ranks > 1 else None
+        if self.rank_pool is not None:
+            self.runner.rank_pool = PoolJobs(self.rank_pool, config, self.catalogue)
         self.book = self.runner.book = JobBook(self.journal, self.compute, self.bus, settings.keep_jobs)
         self.disk = Disk(settings.disk_bytes, self.cache, self.journal, self.catalogue, self.book)
         self.runner.disk = self.disk
@@ -127,8 +127,8 @@ class Service:
     def open(self) -> None:
         """Take the journal, and go on with what is in it."""
         self.journal.open()
-        if self.crew is not None:
-            self.crew.open()
+        if self.rank_pool is not None:
+            self.rank_pool.open()
         self.workers.open()
         for document in self.journal.graphs():
             try:
@@ -161,8 +161,8 @@ class Service:
         self._files.shutdown(cancel_futures=True)
         self._records.shutdown(cancel_futures=True)  # what has not begun was not accepted
         self.workers.close()
-        if self.crew is not None:
-            self.crew.close()
+        if self.rank_pool is not None:
+            self.rank_pool.close()
         self.journal.close()
 
     def settle_worker(self, entry: Entry) -> None:
@@ -426,7 +426,7 @@ class Service:
             "resident_memory_bytes": ("resident size", _resident_bytes()),
             **self.disk.gauges(),
             **({} if self.connections is None else self.connections.gauges()),
-            **({} if self.crew is None else self.crew.gauges()),
+            **({} if self.rank_pool is None else self.rank_pool.gauges()),
             **self.workers.gauges(),
         }
 

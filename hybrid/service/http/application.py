@@ -161,7 +161,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
         workers = service.workers
         return {
             "ready": ready, "reasons": reasons, "worker": workers.state, "workers": workers.tell(), "graphs": graphs,
-            "ranks": None if service.crew is None else service.crew.state.to_dict(),
+            "ranks": None if service.rank_pool is None else service.rank_pool.state.to_dict(),
         }  # fmt: skip
 
     @app.get("/metrics", response_class=PlainTextResponse, tags=["state"], summary="Prometheus", responses=refusals())

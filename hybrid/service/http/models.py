@@ -189,7 +189,7 @@ class WorkerAnswer(BaseModel):
 
 
 class RanksAnswer(BaseModel):
-    """The crew: ranks that compute jobs together."""
+    """The rank pool: ranks that compute jobs together."""
 
     wanted: int
     alive: int
@@ -197,7 +197,7 @@ class RanksAnswer(BaseModel):
     state: Literal["starting", "up", "restarting", "failed", "ending"] = Field(
         description="restarting: jobs for the ranks wait; failed: the service computes them alone until there are ranks"
     )
-    reason: str = Field(description="why the last crew ended; empty: none has")
+    reason: str = Field(description="why its ranks ended the last time; empty: they have not")
 
 
 class Readiness(BaseModel):

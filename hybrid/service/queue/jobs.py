@@ -46,7 +46,7 @@ class Job:
     summary: dict[str, Any] | None = None
     problem: dict[str, Any] | None = None
     stop_reason: str = ""
-    losses: int = 0  # crews that ended while they worked on it
+    losses: int = 0  # pools that ended while they worked on it
     trace: Any = None  # of a running job
     runner: Any = None
 

@@ -47,13 +47,13 @@ from hybrid.service.queue.jobs import (
     stopped_problem,
 )
 from hybrid.service.queue.journal import Journal
-from hybrid.service.rank_pool.jobs import CrewPlace
-from hybrid.service.rank_pool.pool import CrewLost
+from hybrid.service.rank_pool.jobs import PoolJobs
+from hybrid.service.rank_pool.pool import PoolLost
 from hybrid.service.worker.jobs import JobHelp
 from hybrid.service.worker.pool import Workers
 
 _log = logging.getLogger(__name__)
-MOST_LOSSES = 3  # crews that may end with a job before it is given up
+MOST_LOSSES = 3  # pools that may end with a job before it is given up
 FEW_SOURCES = 8  # searched one by one, level by level in the trace; more go 64 at a time
 Checked = tuple[list[LibraryRun], Verdict | None]
 
@@ -68,7 +68,7 @@ class Runner:
         self._catalogue, self._compute, self._journal = catalogue, compute, journal
         self._bus, self._metrics, self._workers = bus, metrics, workers
         self._warm: set[tuple[object, ...]] = set()
-        self.crew: CrewPlace | None = None  # several ranks
+        self.rank_pool: PoolJobs | None = None  # several ranks
         self.book: JobBook
         self.disk: Disk
 
@@ -88,7 +88,7 @@ class Runner:
             self.book.conclude(job, DONE)
         except Stopped:
             self._conclude_stopped(job)
-        except CrewLost as lost:
+        except PoolLost as lost:
             self._try_again(job, lost)
         except Exception as error:
             problem = problem_of(error)
@@ -108,7 +108,7 @@ class Runner:
             state = CANCELLED if job.stop_reason == "cancelled" else FAILED
             self.book.conclude(job, state, stopped_problem(job.stop_reason))
 
-    def _try_again(self, job: Job, lost: CrewLost) -> None:
+    def _try_again(self, job: Job, lost: PoolLost) -> None:
         """The ranks ended, and others are being started: the job is the next one, unless they end because of it."""
         job.losses += lost.guilty
         if job.stop_reason:
@@ -139,7 +139,7 @@ class Runner:
         sources: list[Source | None] = list(resolve_sources(graph, config)) if description.sourced else [None]
         job.total = len(sources)
         tasks = [Task(graph, config, source) for source in sources]
-        if self.crew is not None and self.crew.takes(job, config):
+        if self.rank_pool is not None and self.rank_pool.takes(job, config):
             self._run_on_ranks(job, entry, description, tasks)
             return
         help = JobHelp(self._workers, entry.id, tasks[0], job.algorithm, len(tasks), trace)
@@ -164,15 +164,15 @@ class Runner:
             self._journal.write_result(job.id, arrays, trace.events)
 
     def _run_on_ranks(self, job: Job, entry: Entry, description: Description, tasks: list[Task]) -> None:
-        """The crew computes, this process checks."""
-        assert self.crew is not None
+        """The pool computes, this process checks."""
+        assert self.rank_pool is not None
         graph, trace = tasks[0].graph, job.trace
         self._say(job, "compiling")
         with self._compute.interruptible(), trace.span("coordinator", "compile"):
             self._warm_up(description, tasks[0].config, graph)
-        self._say(job, "running" if self.crew.is_up else "waiting for the ranks")
+        self._say(job, "running" if self.rank_pool.is_up else "waiting for the ranks")
         with self._compute.interruptible():
-            runs, account = self.crew.compute(job, entry, tasks, self._advance)
+            runs, account = self.rank_pool.compute(job, entry, tasks, self._advance)
         self._say(job, "writing")
         with trace.span("coordinator", "write"):
             arrays = {"vertex": graph.user_ids, **stack([run.arrays for run in runs])}

@@ -1,4 +1,4 @@
-"""The folders of a crew: for its socket, for graphs that no cache has, and for what MPI itself keeps of it.
+"""The folders of a pool: for its socket, for graphs that no cache has, and for what MPI itself keeps of it.
 
 A killed launcher or rank cleans nothing up, so all of that is in two folders of ours, one of them in shared memory.
 Invariant: each is locked while its service lives; the next one to start removes those whose service was killed.
@@ -16,10 +16,10 @@ from hybrid.launch.shared_memory import BACKING_DIRECTORY, remove_leftovers
 
 PREFIX = "tandem-crew-"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - folders below are made 0700 and locked; where MPI has its own
-_MEMORY_NAME = "memory"  # a file with the name of the crew's folder in shared memory
+_MEMORY_NAME = "memory"  # a file with the name of the pool's folder in shared memory
 
 
-class CrewFolders:
+class PoolFolders:
     """Made at the start of the service, removed at its end."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class CrewFolders:
             (self.path / _MEMORY_NAME).write_text(self.memory.name)
 
     def environment(self) -> dict[str, str]:
-        """Where one crew's MPI shall keep its things, away from the last one's: variables for it."""
+        """Where one pool's MPI shall keep its things, away from the last one's: variables for it."""
         temporary = self.path / "mpi"
         remove_folder(temporary)
         temporary.mkdir(mode=0o700)
@@ -49,7 +49,7 @@ class CrewFolders:
 
 
 def remove_folders(folder: Path) -> None:
-    """What a crew had, by its first folder; nothing that is not named like one."""
+    """What a pool had, by its first folder; nothing that is not named like one."""
     if folder.name.startswith(PREFIX) and not folder.is_symlink():
         with contextlib.suppress(OSError, UnicodeDecodeError):
             memory = SHARED_MEMORY / (folder / _MEMORY_NAME).read_text()

@@ -1,4 +1,4 @@
-"""Jobs on the crew: what is given to the ranks, and what of their answers becomes a result.
+"""Jobs on the pool: what is given to the ranks, and what of their answers becomes a result.
 
 Invariant: ranks are believed nothing. They answer in internal ids; every value is checked here on the service's own
 graph, with the check of a run on one rank, before it is part of a result.
@@ -25,27 +25,27 @@ from hybrid.results.trace import Trace
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.queue.jobs import Job
 from hybrid.service.rank_pool.orders import BfsOnRanks, algorithm_on_ranks, policy_on_ranks
-from hybrid.service.rank_pool.pool import Crew
+from hybrid.service.rank_pool.pool import RankPool
 from hybrid.service.rank_pool.state import UP
 from hybrid.service.rank_pool.wire import Frame
 
 Advance = Callable[[Job, int], None]
 
 
-class CrewPlace:
+class PoolJobs:
     """Where jobs are computed that ranks can compute together."""
 
-    def __init__(self, crew: Crew, config: Config, catalogue: Catalogue) -> None:
-        self.crew, self._config, self._catalogue = crew, config, catalogue
+    def __init__(self, pool: RankPool, config: Config, catalogue: Catalogue) -> None:
+        self.pool, self._config, self._catalogue = pool, config, catalogue
         self._saved: dict[Entry, Path] = {}  # graphs that no cache has
 
     @property
     def is_up(self) -> bool:
-        return self.crew.state.state == UP
+        return self.pool.state.state == UP
 
     def takes(self, job: Job, config: Config) -> bool:
         """Whether this job is for the ranks; those that cannot be had for now leave all jobs to the service alone."""
-        if not self.crew.usable or not ALGORITHMS[job.algorithm].on_ranks or config.sssp.strategy != "delta":
+        if not self.pool.usable or not ALGORITHMS[job.algorithm].on_ranks or config.sssp.strategy != "delta":
             return False
         if job.options.get("npu.mode", "off") != "off":
             return False  # who asks for the worker gets it, and that is the service's
@@ -58,11 +58,11 @@ class CrewPlace:
     def compute(
         self, job: Job, entry: Entry, tasks: list[Task], advance: Advance
     ) -> tuple[list[LibraryRun], dict[str, Any] | None]:
-        """The checked runs, and the account of the ranks; CrewLost if they end meanwhile."""
+        """The checked runs, and the account of the ranks; PoolLost if they end meanwhile."""
         algorithm = BfsOnRanks() if job.algorithm == "bfs" else algorithm_named(job.algorithm)
         searched = [task for task in tasks if task.source is None or task.root >= 0]
         runs, account, trace = [], None, job.trace
-        with contextlib.closing(_Answers(self.crew, self._order(job, entry, searched), bool(searched))) as answers:
+        with contextlib.closing(_Answers(self.pool, self._order(job, entry, searched), bool(searched))) as answers:
             for task in tasks:
                 trace.source = None if task.source is None else task.source.user_id
                 if task.source is not None and task.root < 0:  # nothing to search, so nobody to help
@@ -99,7 +99,7 @@ class CrewPlace:
             del self._saved[gone]
         if entry.store is None or not is_store(entry.store):
             assert entry.graph is not None
-            path = self.crew.folder / f"graph-{entry.id}-{round(entry.created * 1e6)}"
+            path = self.pool.folder / f"graph-{entry.id}-{round(entry.created * 1e6)}"
             if not is_store(path):
                 save_store(entry.graph, path)
             entry.store = self._saved[entry] = path
@@ -109,8 +109,8 @@ class CrewPlace:
 class _Answers:
     """The frames of one order; none is given where there is nothing to ask."""
 
-    def __init__(self, crew: Crew, order: dict[str, Any], needed: bool) -> None:
-        self._frames = crew.carry_out(order) if needed else None
+    def __init__(self, pool: RankPool, order: dict[str, Any], needed: bool) -> None:
+        self._frames = pool.carry_out(order) if needed else None
 
     def __iter__(self) -> Iterator[Frame]:
         return self

@@ -26,7 +26,7 @@ from hybrid.ranks.process import end_all, join_world, tell_failure
 from hybrid.ranks.rendezvous import Agreed, meet
 from hybrid.service.http.problems import problem_of
 from hybrid.service.rank_pool.folders import remove_folders
-from hybrid.service.rank_pool.orders import CrewWork, Order, StoppedTogether, hear_order, stoppable, tell_order
+from hybrid.service.rank_pool.orders import Order, PoolWork, StoppedTogether, hear_order, stoppable, tell_order
 from hybrid.service.rank_pool.wire import Frame, WireError, read_frame, reader, send_frame
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Member:
         self._connection: socket.socket | None = None
         if seat.host == seat.hosts[0]:
             self._connection = self._connect(path)
-        self._work = CrewWork(seat, self._say)
+        self._work = PoolWork(seat, self._say)
 
     def _connect(self, path: str) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

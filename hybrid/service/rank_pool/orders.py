@@ -1,4 +1,4 @@
-"""What a rank of the crew does with an order: one algorithm on one graph, for some start vertices. Drivers only.
+"""What a rank of the pool does with an order: one algorithm on one graph, for some start vertices. Drivers only.
 
 Parts of graphs, and what an algorithm has made of them, stay for the next order. Invariant: rank 0 alone speaks, in
 internal ids and unchecked - the service checks every value on its own copy of the graph; an order that is to be stopped
@@ -47,7 +47,7 @@ _MOST_MADE = 6  # algorithms on parts that are kept with their buffers; the part
 _SHORTEST_LOOK_S, _LONGEST_LOOK_S = (
     0.0002,
     0.01,
-)  # between two looks for an order: an idle crew takes no CPU to speak of
+)  # between two looks for an order: an idle pool takes no CPU to speak of
 
 
 class StoppedTogether(Exception):
@@ -86,7 +86,7 @@ def _drive_bfs(made: RankEngine, root: int, options: Options) -> Drive:
     return PartFinding(arrays, found.statistics, counters)
 
 
-class CrewWork(RankLibraryJob):
+class PoolWork(RankLibraryJob):
     """One rank's side of every order. ``say`` is how rank 0 speaks; nobody hears the others."""
 
     def __init__(self, seat: Seat, say: Callable[[Frame], None]) -> None:

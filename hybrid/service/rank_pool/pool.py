@@ -1,8 +1,8 @@
-"""The crew: resident ranks that compute jobs for the service, and the thread that keeps them alive.
+"""The rank pool: resident ranks that compute jobs for the service, and the thread that keeps them alive.
 
 MPI ends all ranks when one dies, so the service stands outside: it starts ``mpirun``, talks to rank 0 over a socket
-(crew_wire), notices when a rank ends or stands still, ends the rest and starts another crew. Invariant: an order is
-answered by the crew it was given to, or ``CrewLost`` is raised; what a crew says of an order nobody waits for is
+(wire.py), notices when a rank ends or stands still, ends the rest and starts another pool. Invariant: an order is
+answered by the pool it was given to, or ``PoolLost`` is raised; what a pool says of an order nobody waits for is
 dropped.
 """
 
@@ -28,47 +28,47 @@ from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.launch.command import Launch, ask_flavour, build_launch, find_launcher, this_machine
 from hybrid.launch.environment import detect_world
 from hybrid.service.http.problems import Problem
-from hybrid.service.rank_pool.folders import CrewFolders
-from hybrid.service.rank_pool.process import CrewProcess, RankHandle
-from hybrid.service.rank_pool.state import ENDING, FAILED, UP, CrewState
+from hybrid.service.rank_pool.folders import PoolFolders
+from hybrid.service.rank_pool.process import PoolProcess, RankHandle
+from hybrid.service.rank_pool.state import ENDING, FAILED, UP, PoolState
 from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
 _log = logging.getLogger(__name__)
 MODULE = "hybrid.service.rank_pool.member"
 HANG_S = 30.0  # a rank that has not run for so long is stuck; on a machine so busy, nothing works
-STOP_S = 5.0  # for an order that shall stop to do so; otherwise the crew is ended
+STOP_S = 5.0  # for an order that shall stop to do so; otherwise the pool is ended
 _END_S = 3.0  # for an orderly end
 _LOOK_S = 0.25
 _SOON_S = 0.02
 _PIPE_BYTES = 4096
-_MOST_WAITING = 4  # results that wait for their check: further ones wait in the crew
+_MOST_WAITING = 4  # results that wait for their check: further ones wait in the pool
 _LAUNCHER_ENDED = "the launcher has ended"  # which itself, or a rank, has told why
 _OVER = ("done", "problem", "stopped")
 
 
-class CrewLost(Exception):
-    """The crew has ended with the order unanswered. ``guilty``: while it was working on it."""
+class PoolLost(Exception):
+    """The pool has ended with the order unanswered. ``guilty``: while it was working on it."""
 
     def __init__(self, reason: str, *, guilty: bool) -> None:
         super().__init__(reason)
         self.reason, self.guilty = reason, guilty
 
 
-class Crew:
+class RankPool:
     """``open`` before use, ``close`` at the end; orders by one thread at a time."""
 
     def __init__(self, config: Config, *, hang_s: float = HANG_S, stop_s: float = STOP_S) -> None:
-        self.state = CrewState(config.ranks)
+        self.state = PoolState(config.ranks)
         self._config, self._hang_s, self._stop_s = config, hang_s, stop_s
         self._launcher, self._flavour = "", ""
-        self._folders: CrewFolders | None = None
+        self._folders: PoolFolders | None = None
         self._thread: threading.Thread | None = None
-        self._first: ExplainedError | None = None  # why the very first crew did not come
+        self._first: ExplainedError | None = None  # why the very first pool did not come
         self._tickets = 0
         self._wanted = 0  # the order that somebody waits for
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-        self._given: set[int] = set()  # orders that the present crew has
+        self._given: set[int] = set()  # orders that the present pool has
         self._stopping: dict[int, float] = {}  # of these, which shall stop, and until when
         self._clogged = self._deaf = False
         self._unheard = False  # a rank does not do what it is told
@@ -86,12 +86,12 @@ class Crew:
             )  # fmt: skip
         self._launcher = find_launcher(self._config.cluster.mpirun)
         self._flavour = ask_flavour(self._launcher)
-        self._folders = CrewFolders()
+        self._folders = PoolFolders()
         for remark in self._launch("").notes:
             _log.warning("ranks: %s", remark)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._bell_read, self._bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._thread = threading.Thread(target=self._keep, name="crew", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name="rank-pool", daemon=True)
         self._thread.start()
         while self.state.state != UP:
             if self._first is not None:
@@ -113,9 +113,9 @@ class Crew:
     def gauges(self) -> dict[str, tuple[str, float]]:
         """For Prometheus."""
         return {
-            "ranks_wanted": ("ranks of the crew", self.state.wanted),
+            "ranks_wanted": ("ranks of the pool", self.state.wanted),
             "ranks_alive": ("of these, those that are there", self.state.alive),
-            "crew_restarts_total": ("crews that had to be started again", self.state.restarts),
+            "crew_restarts_total": ("times the ranks had to be started again", self.state.restarts),
         }
 
     @property
@@ -134,12 +134,12 @@ class Crew:
     def carry_out(self, order: dict[str, Any]) -> Generator[Frame, None, dict[str, Any]]:
         """The ``run`` frames of an order as they come; the facts of its ``done`` at the end.
 
-        CrewLost if the crew ends, Problem if the order cannot be carried out. Left early, the order is stopped.
+        PoolLost if the pool ends, Problem if the order cannot be carried out. Left early, the order is stopped.
         """
         self._tickets += 1
         ticket = self._tickets
         try:
-            losses = self._await_crew()
+            losses = self._await_ranks()
             self._inbox = queue.SimpleQueue()
             self._wanted = ticket
             self._outbox.put(Frame("order", {**order, "ticket": ticket}))
@@ -158,7 +158,7 @@ class Crew:
                 self._wanted = 0
                 self._outbox.put(Frame("stop", {"ticket": ticket}))
                 self._wake()
-        raise AssertionError("frames end with the crew")
+        raise AssertionError("frames end with the pool")
 
     def _frames(self, ticket: int, losses: int) -> Iterator[Frame]:
         while True:
@@ -171,30 +171,30 @@ class Crew:
                     os.read(self._bell_read, _PIPE_BYTES)
                 if self.state.restarts != losses or self.state.state == ENDING:
                     self._wanted = 0  # nobody is there to be told to stop
-                    raise CrewLost(self.state.reason, guilty=True) from None
+                    raise PoolLost(self.state.reason, guilty=True) from None
                 continue
             if frame.ticket == ticket:
                 yield frame
 
-    def _await_crew(self) -> int:
+    def _await_ranks(self) -> int:
         """Wait until there is one; how many were lost before it."""
         while self.state.state != UP:
             if not self.usable:
-                raise CrewLost(self.state.reason, guilty=False)
+                raise PoolLost(self.state.reason, guilty=False)
             time.sleep(_SOON_S)
         return self.state.restarts
 
     # ------------------------------------------------------------------------- the keeper's thread
 
     def _keep(self) -> None:
-        """Start a crew, watch it to its end, start the next; until the service ends."""
+        """Start a pool, watch it to its end, start the next; until the service ends."""
         while self.state.state != ENDING:
             self.state.starts()
             self._forget_orders()
             problem: ExplainedError
             try:
                 with self._door() as (listening, path):
-                    problem = self._watch(CrewProcess(self._launch(path), listening))
+                    problem = self._watch(PoolProcess(self._launch(path), listening))
             except (EnvironmentProblem, ConfigError) as error:
                 problem = error
             except OSError as error:
@@ -212,7 +212,7 @@ class Crew:
                 time.sleep(min(left, _LOOK_S))
 
     def _forget_orders(self) -> None:
-        """They were given to a crew that is no more; whoever waits will be told."""
+        """They were given to a pool that is no more; whoever waits will be told."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._outbox.get_nowait()
@@ -241,61 +241,61 @@ class Crew:
             finally:
                 path.unlink(missing_ok=True)
 
-    def _watch(self, crew: CrewProcess) -> EnvironmentProblem:
-        """From the start to the end of one crew; why it ended."""
+    def _watch(self, pool: PoolProcess) -> EnvironmentProblem:
+        """From the start to the end of one pool; why it ended."""
         hearing: threading.Thread | None = None
         why = ""
         try:
             until = time.monotonic() + self._config.cluster.launch_timeout_s
             with selectors.DefaultSelector() as selector:
-                selector.register(crew.listening, selectors.EVENT_READ)
+                selector.register(pool.listening, selectors.EVENT_READ)
                 selector.register(self._wake_read, selectors.EVENT_READ)
-                selector.register(crew.streams.fileno(), selectors.EVENT_READ)
+                selector.register(pool.streams.fileno(), selectors.EVENT_READ)
                 while not why:
                     for key, _ in selector.select(_LOOK_S):
-                        if key.fileobj is crew.listening:
-                            handle = crew.admit()
+                        if key.fileobj is pool.listening:
+                            handle = pool.admit()
                             if handle is not None and handle.rank == 0:
                                 hearing = self._hear(handle)
                             elif handle is not None:
                                 selector.register(handle.connection, selectors.EVENT_READ, handle)
                         elif isinstance(key.data, RankHandle):
                             why = f"rank {key.data.rank} has ended"
-                    why = why or self._look(crew, until)
+                    why = why or self._look(pool, until)
         finally:
             self._deaf = True
             self.state.falls(why)
-            if self.state.state == ENDING and 0 in crew.ranks:
+            if self.state.state == ENDING and 0 in pool.ranks:
                 with contextlib.suppress(OSError):
-                    crew.ranks[0].connection.sendall(frame_bytes(Frame("end")))
-                crew.wait(_END_S)
-            problem = crew.end("" if why == _LAUNCHER_ENDED else why, by_force=self._unheard)
+                    pool.ranks[0].connection.sendall(frame_bytes(Frame("end")))
+                pool.wait(_END_S)
+            problem = pool.end("" if why == _LAUNCHER_ENDED else why, by_force=self._unheard)
             if hearing is not None:
                 hearing.join()
         return problem
 
-    def _look(self, crew: CrewProcess, until: float) -> str:
-        """One turn of the watch; why the crew must end, or nothing."""
+    def _look(self, pool: PoolProcess, until: float) -> str:
+        """One turn of the watch; why the pool must end, or nothing."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_read, _PIPE_BYTES)
-        crew.read_lines()
+        pool.read_lines()
         now = time.monotonic()
         if self.state.state == ENDING:
             return "the service ends"
-        if self._deaf or crew.over:
+        if self._deaf or pool.over:
             return "rank 0 has ended" if self._deaf else _LAUNCHER_ENDED
         if self.state.state != UP:
-            self.state.alive = len(crew.ranks)
-            if crew.complete:
+            self.state.alive = len(pool.ranks)
+            if pool.complete:
                 self.state.is_up(now)
                 _log.info("crew", extra={"facts": {"state": UP, "ranks": self.state.wanted}})
             elif now > until:
                 return "the ranks have not met within cluster.launch_timeout_s"
             return ""
-        if not self._send_waiting(crew.ranks[0].connection):
+        if not self._send_waiting(pool.ranks[0].connection):
             return "rank 0 does not listen"
-        still = crew.stands_still(self._hang_s, excused=self._clogged)
-        stopped = crew.launcher_stopped(self._hang_s)
+        still = pool.stands_still(self._hang_s, excused=self._clogged)
+        stopped = pool.launcher_stopped(self._hang_s)
         self._unheard = stopped or still is not None or any(now > limit for limit in list(self._stopping.values()))
         if stopped:
             return f"mpirun was stopped for {self._hang_s:g} s"
@@ -312,7 +312,7 @@ class Crew:
             if frame.kind == "order":
                 self._given.add(frame.ticket)
             elif frame.ticket not in self._given:
-                continue  # it is over, or another crew had it
+                continue  # it is over, or another pool had it
             else:
                 self._stopping[frame.ticket] = time.monotonic() + self._stop_s
             try:
@@ -326,7 +326,7 @@ class Crew:
     # ------------------------------------------------------------------------ the thread that hears
 
     def _hear(self, handle: RankHandle) -> threading.Thread:
-        thread = threading.Thread(target=self._listen, args=(handle,), name="crew-rank-0", daemon=True)
+        thread = threading.Thread(target=self._listen, args=(handle,), name="rank-pool-rank-0", daemon=True)
         thread.start()
         return thread
 
@@ -346,7 +346,7 @@ class Crew:
         except (OSError, ValueError, WireError) as error:
             if not self._deaf:
                 _log.warning("crew: rank 0 cannot be understood: %s", error)
-        finally:  # whatever it was: a crew that nobody hears is ended
+        finally:  # whatever it was: a pool that nobody hears is ended
             self._deaf = True
             self._wake()
 

@@ -1,4 +1,4 @@
-"""One crew as processes: the launcher, a connection and a handle for each rank, and what all of them say.
+"""One pool as processes: the launcher, a connection and a handle for each rank, and what all of them say.
 
 Invariant: every process handle belongs to a rank that came to our socket, whose folder nobody else may enter; when
 ``end`` returns, launcher and ranks of this machine are gone.
@@ -66,8 +66,8 @@ class RankHandle:
         os.close(self.process)
 
 
-class CrewProcess:
-    """A started crew. Used by one thread, which must live as long: the launcher is tied to it."""
+class PoolProcess:
+    """A started pool. Used by one thread, which must live as long: the launcher is tied to it."""
 
     def __init__(self, launch: Launch, listening: socket.socket) -> None:
         self.ranks: dict[int, RankHandle] = {}
@@ -132,7 +132,7 @@ class CrewProcess:
             assert hello is not None
             rank, hosts = int(hello.facts["rank"]), [str(host) for host in hello.facts["hosts"]]
             if hello.kind != "hello" or user != os.getuid() or rank in self.ranks:
-                raise WireError("this is no rank of the crew")
+                raise WireError("this is no rank of the pool")
         except (OSError, WireError, AssertionError, KeyError, ValueError, TypeError):
             stream.close()
             connection.close()

@@ -1,9 +1,9 @@
-"""How the crew fares: which ranks are there, how often it ended and why, when to start it again. No I/O.
+"""How the pool fares: which ranks are there, how often it ended and why, when to start it again. No I/O.
 
-    starting -> up -> ending            a crew that is wanted and lost goes: up -> restarting -> up
+    starting -> up -> ending            a pool that is wanted and lost goes: up -> restarting -> up
     starting, restarting -> failed      several starts in a row came to nothing; it is tried again, ever more rarely
 
-Invariant: ``alive`` counts ranks of the present crew only.
+Invariant: ``alive`` counts ranks of the present pool only.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 STARTING, UP, RESTARTING, FAILED, ENDING = "starting", "up", "restarting", "failed", "ending"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 30.0
-STEADY_S = 30.0  # a crew that lasted so long was no failed start: the next pause is short again
-HOPELESS = 4  # starts in a row without a crew: jobs for it are told so
+STEADY_S = 30.0  # a pool that lasted so long was no failed start: the next pause is short again
+HOPELESS = 4  # starts in a row without a pool: jobs for it are told so
 
 
 @dataclass
-class CrewState:
+class PoolState:
     """Fed by the keeper, read by everybody."""
 
     wanted: int
@@ -26,10 +26,10 @@ class CrewState:
     alive: int = 0
     restarts: int = 0
     reason: str = ""  # why the last one ended, or could not be started; stays until the next time
-    number: int = 0  # of the present crew, counted from 1
-    fruitless: int = 0  # starts in a row without a crew
+    number: int = 0  # of the present pool, counted from 1
+    fruitless: int = 0  # starts in a row without a pool
     _pause_s: float = FIRST_PAUSE_S
-    _up: bool = False  # the present crew has been there
+    _up: bool = False  # the present pool has been there
     _since: float = 0.0
 
     def starts(self) -> None:
@@ -46,7 +46,7 @@ class CrewState:
             self.state, self.alive = RESTARTING, max(0, self.alive - 1)
 
     def lost(self, reason: str, now: float) -> float:
-        """The crew is gone, or did not come; how long to wait before the next one is started."""
+        """The pool is gone, or did not come; how long to wait before the next one is started."""
         self.reason, self.alive = reason, 0
         if self.state == ENDING:
             return 0.0

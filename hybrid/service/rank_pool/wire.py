@@ -1,4 +1,4 @@
-"""What the service and the ranks of its crew say to each other: frames on a Unix socket.
+"""What the service and the ranks of its pool say to each other: frames on a Unix socket.
 
 A frame is the length of a header (4 bytes, big-endian), the header (a JSON object) and, for each name in its
 ``arrays``, an array as a .npy file. Nothing is ever unpickled. Invariant: a frame is read whole or not at all.

@@ -23,7 +23,7 @@ from hybrid.config import load_config
 from hybrid.job.opening import open_graph
 from hybrid.results.trace import Trace
 from hybrid.service.rank_pool.folders import PREFIX, SHARED_MEMORY
-from hybrid.service.rank_pool.pool import Crew, CrewLost
+from hybrid.service.rank_pool.pool import PoolLost, RankPool
 from tests.conftest import ROOT, eventually, is_alive, sweep
 from tests.service.conftest import GRAPH, Running, running
 from tests.service.test_service import raw
@@ -56,18 +56,18 @@ def own_folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", None)
         yield Path(folder)
-        assert not left_of(crews_in(Path(folder)))
+        assert not left_of(pools_in(Path(folder)))
 
 
-def crews_in(folder: Path) -> list[Path]:
-    """The folders of the crews that live there, in shared memory as well."""
+def pools_in(folder: Path) -> list[Path]:
+    """The folders of the pools that live there, in shared memory as well."""
     found = list(folder.glob(f"{PREFIX}*"))
     return found + [SHARED_MEMORY / (one / "memory").read_text() for one in found if (one / "memory").exists()]
 
 
-def left_of(crews: list[Path]) -> list[Path]:
-    """What there is in the file system of these crews."""
-    return [one for one in crews if one.exists()]
+def left_of(pools: list[Path]) -> list[Path]:
+    """What there is in the file system of these pools."""
+    return [one for one in pools if one.exists()]
 
 
 @pytest.mark.timeout(400)  # the first one may have to compile every kernel of the ranks
@@ -164,12 +164,12 @@ def test_a_killed_service_leaves_no_rank_and_loses_no_job(tmp_path: Path, own_fo
         eventually(lambda: service.client.job(job)["progress"]["done"] >= 1)
         below = psutil.Process(service.process.pid).children(recursive=True)
         assert len(below) >= 3
-        crews = crews_in(own_folders)
-        assert left_of(crews)
+        pools = pools_in(own_folders)
+        assert left_of(pools)
         service.stop(signal.SIGKILL)
         eventually(lambda: not [one for one in below if one.is_running() and is_alive(one)], 20)
     with running(tmp_path, "ranks=2", *ON_RANKS) as second:
-        assert not left_of(crews)
+        assert not left_of(pools)
         assert second.client.wait(job, 60)["summary"]["certified"]
 
 
@@ -196,30 +196,30 @@ def test_ranks_that_cannot_be_started_are_told_at_once(tmp_path: Path, sets: lis
 
 @pytest.mark.heavy
 def test_a_rank_that_stands_still_is_noticed() -> None:
-    """Without HTTP. An order that cannot be stopped ends the crew, one that nobody works on is given up."""
+    """Without HTTP. An order that cannot be stopped ends the pool, one that nobody works on is given up."""
     config = load_config(None, options={"ranks": 2, "npu.mode": "off", "graph.generator.scale": 8})
     store = str(open_graph(config.graph, Trace()).store)
     order = {
         "graph": "g", "store": store, "keep": [store], "algorithm": "bfs", "options": {"npu.mode": "off"},
         "roots": [[0, 0]] * 1000,
     }  # fmt: skip
-    crew = Crew(config, hang_s=2.0, stop_s=0.2)
+    rank_pool = RankPool(config, hang_s=2.0, stop_s=0.2)
     try:
-        crew.open()
-        frames = crew.carry_out(order)
+        rank_pool.open()
+        frames = rank_pool.carry_out(order)
         next(frames)
         ranks_of(os.getpid())[1].suspend()
         frames.close()
-        eventually(lambda: crew.state.restarts == 1 and crew.state.state == "up")
-        assert "did not" in crew.state.reason
+        eventually(lambda: rank_pool.state.restarts == 1 and rank_pool.state.state == "up")
+        assert "did not" in rank_pool.state.reason
         ranks_of(os.getpid())[1].suspend()
-        with pytest.raises(CrewLost, match="rank 1 stood still"):
-            next(crew.carry_out(order))
-        with contextlib.closing(crew.carry_out(order)) as frames:
+        with pytest.raises(PoolLost, match="rank 1 stood still"):
+            next(rank_pool.carry_out(order))
+        with contextlib.closing(rank_pool.carry_out(order)) as frames:
             assert next(frames).arrays["level"].size
-        assert crew.state.restarts == 2
+        assert rank_pool.state.restarts == 2
         ranks_of(os.getpid())[1].parent().suspend()
-        eventually(lambda: crew.state.restarts == 3 and crew.state.state == "up")
-        assert crew.state.reason == "mpirun was stopped for 2 s"
+        eventually(lambda: rank_pool.state.restarts == 3 and rank_pool.state.state == "up")
+        assert rank_pool.state.reason == "mpirun was stopped for 2 s"
     finally:
-        crew.close()
+        rank_pool.close()

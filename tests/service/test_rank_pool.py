@@ -1,4 +1,4 @@
-"""The crew without mpirun: frames, fortunes, stopping together, and a job whose ranks end again and again."""
+"""The pool without mpirun: frames, fortunes, stopping together, and a job whose ranks end again and again."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from hybrid.results.trace import Trace
 from hybrid.service.queue.jobs import FAILED as JOB_FAILED
 from hybrid.service.queue.jobs import Job
 from hybrid.service.queue.runner import MOST_LOSSES, Runner
-from hybrid.service.rank_pool import folders as crew_folders
-from hybrid.service.rank_pool import pool as crew
-from hybrid.service.rank_pool.folders import PREFIX, CrewFolders
+from hybrid.service.rank_pool import folders as pool_folders
+from hybrid.service.rank_pool import pool as pool_module
+from hybrid.service.rank_pool.folders import PREFIX, PoolFolders
 from hybrid.service.rank_pool.jobs import found_in
 from hybrid.service.rank_pool.orders import StoppedTogether, stoppable
-from hybrid.service.rank_pool.pool import CrewLost
-from hybrid.service.rank_pool.state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, CrewState
+from hybrid.service.rank_pool.pool import PoolLost
+from hybrid.service.rank_pool.state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, PoolState
 from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
 # ---------------------------------------------------------------------------------------------- frames
 
 
-def test_a_crew_that_cannot_be_heard_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_that_cannot_be_heard_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(stream: object) -> None:
         raise SystemError("out of the blue")
 
-    monkeypatch.setattr(crew, "read_frame", fail)
-    keeper: Any = crew.Crew(Config())
+    monkeypatch.setattr(pool_module, "read_frame", fail)
+    keeper: Any = pool_module.RankPool(Config())
     with pytest.raises(SystemError):
         keeper._listen(SimpleNamespace(stream=None))
     assert keeper._deaf  # which the keeper's next look takes for the end of rank 0
@@ -100,33 +100,39 @@ def test_an_answer_of_the_wrong_shape_is_none() -> None:
 # ---------------------------------------------------------------------------------------------- fortunes
 
 
-def test_a_crew_that_is_lost_is_started_again_at_once_and_then_ever_more_rarely() -> None:
-    crew, pauses = CrewState(2), []
+def test_a_pool_that_is_lost_is_started_again_at_once_and_then_ever_more_rarely() -> None:
+    rank_pool, pauses = PoolState(2), []
     for time in range(8):
-        crew.starts()
-        crew.is_up(float(time))
-        assert crew.to_dict() == {"wanted": 2, "alive": 2, "restarts": time, "state": UP, "reason": crew.reason}
-        crew.falls("rank 1 has ended")
-        assert (crew.state, crew.alive) == (RESTARTING, 1)
-        pauses.append(crew.lost("rank 1 was ended by SIGKILL", float(time)))
+        rank_pool.starts()
+        rank_pool.is_up(float(time))
+        assert rank_pool.to_dict() == {
+            "wanted": 2,
+            "alive": 2,
+            "restarts": time,
+            "state": UP,
+            "reason": rank_pool.reason,
+        }
+        rank_pool.falls("rank 1 has ended")
+        assert (rank_pool.state, rank_pool.alive) == (RESTARTING, 1)
+        pauses.append(rank_pool.lost("rank 1 was ended by SIGKILL", float(time)))
     assert pauses[0] == FIRST_PAUSE_S
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE_S
-    crew.starts()
-    crew.is_up(100.0)
-    assert crew.lost("after a long life", 200.0) == FIRST_PAUSE_S
+    rank_pool.starts()
+    rank_pool.is_up(100.0)
+    assert rank_pool.lost("after a long life", 200.0) == FIRST_PAUSE_S
 
 
 def test_starts_that_come_to_nothing_are_told_and_tried_again() -> None:
-    crew = CrewState(2)
+    rank_pool = PoolState(2)
     for _ in range(HOPELESS):
-        assert crew.state != FAILED
-        crew.starts()
-        crew.lost("no slots", 0.0)
-    assert crew.state == FAILED
-    crew.starts()
-    crew.is_up(0.0)
-    assert (crew.state, crew.fruitless) == (UP, 0)
+        assert rank_pool.state != FAILED
+        rank_pool.starts()
+        rank_pool.lost("no slots", 0.0)
+    assert rank_pool.state == FAILED
+    rank_pool.starts()
+    rank_pool.is_up(0.0)
+    assert (rank_pool.state, rank_pool.fruitless) == (UP, 0)
 
 
 # ---------------------------------------------------------------------------------------------- stopping
@@ -192,10 +198,10 @@ def test_a_job_whose_ranks_end_is_the_next_again_until_it_is_given_up() -> None:
     runner, book, front = losing()
     job = Job("g", "bfs", {}, 1)
     for _ in range(MOST_LOSSES - 1):
-        runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
-    runner._try_again(job, CrewLost("not its fault", guilty=False))
+        runner._try_again(job, PoolLost("rank 1 was ended by SIGKILL", guilty=True))
+    runner._try_again(job, PoolLost("not its fault", guilty=False))
     assert (front, book.taken_back, book.concluded) == ([job] * MOST_LOSSES, MOST_LOSSES, [])
-    runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
+    runner._try_again(job, PoolLost("rank 1 was ended by SIGKILL", guilty=True))
     ((state, problem),) = book.concluded
     assert state == JOB_FAILED
     assert "3 times" in problem["detail"]
@@ -205,7 +211,7 @@ def test_a_job_whose_ranks_end_is_the_next_again_until_it_is_given_up() -> None:
 def test_a_job_that_was_cancelled_meanwhile_is_not_tried_again() -> None:
     runner, book, front = losing()
     job = Job("g", "bfs", {}, 1, stop_reason="cancelled")
-    runner._try_again(job, CrewLost("rank 1 was ended by SIGKILL", guilty=True))
+    runner._try_again(job, PoolLost("rank 1 was ended by SIGKILL", guilty=True))
     assert (front, [state for state, _ in book.concluded]) == ([], ["cancelled"])
 
 
@@ -219,8 +225,8 @@ def test_the_folders_of_a_killed_service_are_removed_and_those_of_a_living_one_a
     for place in (temporary, memory):
         place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(crew_folders, "SHARED_MEMORY", memory)
-    alive = CrewFolders()
+    monkeypatch.setattr(pool_folders, "SHARED_MEMORY", memory)
+    alive = PoolFolders()
     own = alive.environment()
     (Path(own["OMPI_MCA_btl_sm_backing_directory"]) / "segment").touch()
     for name in ("killed", "cut-short", "being-made"):
@@ -230,7 +236,7 @@ def test_the_folders_of_a_killed_service_are_removed_and_those_of_a_living_one_a
         (place / f"{PREFIX}killed" / "lock").touch()
         os.utime(place / f"{PREFIX}cut-short", (0, 0))
     (temporary / "other").mkdir()
-    later = CrewFolders()
+    later = PoolFolders()
     assert alive.memory is not None
     assert set(memory.iterdir()) == {alive.memory, later.memory, memory / f"{PREFIX}being-made"}
     kept = {alive.path, later.path, temporary / f"{PREFIX}being-made", temporary / "other"}
