@@ -31,6 +31,7 @@ RESERVED = 32  # connections beyond the most, for those who ask whether the serv
 OTHER_FILES = 256  # that the process needs beside its connections; asyncio accepts up to BURST before it looks at one
 BURST = 128
 FEWEST = 16
+NEWEST = 8  # connections that may not have been read yet
 SWEEP_S = 0.25
 _ALWAYS_ANSWERED = (b"/healthz", b"/readyz")
 
@@ -55,20 +56,32 @@ class Connections:
         if self._of_client[client] >= self.most_per_client and not is_loopback(client):
             self.turned_away += 1
             return False
-        if len(self.open) >= self.most and not self._close_oldest() and len(self.open) >= self.most + RESERVED:
+        if len(self.open) >= self.most and not self._make_room():
             self.turned_away += 1
             return False
         self.open[connection] = self._silent[connection] = None
         self._of_client[client] += 1
         return True
 
-    def _close_oldest(self) -> bool:
-        for waiting in (self._silent, self._idle):
-            for oldest in waiting:
-                self.forget(oldest)
-                oldest.transport.abort()
-                self.turned_away += 1
-                return True
+    def _make_room(self) -> bool:
+        """Whether there is a place for one more: an old silent or an idle connection's, a reserved one, a silent one's.
+
+        The newest silent connections come last: the loop may accept several before it reads what the first has sent.
+        """
+        if len(self._silent) > NEWEST:
+            return self._close_first(self._silent)
+        return (
+            self._close_first(self._idle)
+            or len(self.open) < self.most + RESERVED
+            or self._close_first(self._silent)
+        )  # fmt: skip
+
+    def _close_first(self, waiting: dict[Connection, None]) -> bool:
+        for oldest in waiting:
+            self.forget(oldest)
+            oldest.transport.abort()
+            self.turned_away += 1
+            return True
         return False
 
     def forget(self, connection: Connection) -> None:
