@@ -67,7 +67,7 @@ def keep_failed_proof(
     from hybrid.job.opening import cache_folder
 
     folder = cache_folder(config.graph) / FOLDER
-    now = datetime.datetime.now(datetime.UTC)
+    now = datetime.datetime.now(datetime.timezone.utc)
     path = (folder / f"{now:%Y%m%d-%H%M%S-%f}-{os.getpid()}-{algorithm}").absolute()
     try:
         path.mkdir(parents=True)

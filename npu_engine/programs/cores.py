@@ -90,6 +90,8 @@ class ResidentCore:
     def tiles(self, active: Flags, wanted: Flags, rows: int = 1) -> Iterator[Tile]:
         """The whole matrix, or copies of a few of its rows: the wanted ones, in a symmetric core the active ones."""
         few = FEW * self.size
+        if not active.any() or not wanted.any():
+            return  # MindSpore leaves the product of an empty matrix undefined
         if self._symmetric and np.count_nonzero(active) < few:
             sources = np.flatnonzero(active)
             yield Tile(sources, EVERYTHING, self._rows(sources), by_source=True)

@@ -52,6 +52,8 @@ def test_vectors_and_batches_equal_the_twin(
     if both_ways:
         ends, weight = np.concatenate((ends, ends[:, ::-1])), np.concatenate((weight, weight))
     rows = rows_for(name, draw, 5, size)
+    if name != "min-select":
+        rows[-1] = -1 if name.startswith("min-plus") else 0  # a vector of nothing
     batch, singles = device_process.submit(
         device_side.table_answer, name, compiled, budget, size, ends, weight, rows
     ).result(60)
