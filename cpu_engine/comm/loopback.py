@@ -2,7 +2,7 @@
 
 Invariants: a message given to ``Progress`` is delivered exactly once, to a driver that asks for progress; fairness is
 kept whatever the chooser says (after ``FAIRNESS`` steps a message that can be delivered is, and a driver that can go on
-does), so that what ends under MPI ends here; what can never go on is an error that names who waits for what.
+does), so that what ends under MPI ends here; what can never go on is an error that names which driver waits for what.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Ring:
         known = 0 <= peer < len(self.drivers)
         raise self._stuck(f"rank {rank} sends to rank {peer}, which {'has ended' if known else 'does not exist'}")
 
-    # ------------------------------------------------------------------------------ who goes on
+    # ------------------------------------------------------------------------------ which driver goes on
 
     def _pick(self) -> int:
         ready = [rank for rank in sorted(self.live) if self._can_go_on(rank)]

@@ -19,7 +19,7 @@ TAG_REDUCE = 1
 TAG_BROADCAST = 2
 TAG_CONTROL = 3
 TAG_OUTSIDE_ROUND = 4  # a BSP round's messages of the hybrid hook, several in one payload
-FIRST_OUTSIDE_TAG = 64  # tags from here to LAST_TAG belong to whoever uses the hybrid hook
+FIRST_OUTSIDE_TAG = 64  # tags from here to LAST_TAG belong to the user of the hybrid hook
 LAST_TAG = 255
 
 NO_BYTES = np.empty(0, np.uint8)

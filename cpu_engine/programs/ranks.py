@@ -159,8 +159,8 @@ class _Worker:
     def compute(self) -> bool:
         """One round; whether more can be done before the others are heard.
 
-        Who counts rounds does one even with nothing to do, so that all have done as many; a program with priority
-        ends with the bucket, as the others may have better to offer than the next one.
+        A program that counts rounds does one even with nothing to do, so that all parts have done as many; a program
+        with priority ends with the bucket, as the others may have better to offer than the next one.
         """
         engine = self._engine
         if self._counts_rounds:

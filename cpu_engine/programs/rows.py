@@ -1,4 +1,4 @@
-"""What a program's kernels see of a graph or a part: rows both ways, who the vertices are, and their out-degrees."""
+"""What a program's kernels see of a graph or a part: rows both ways, the vertices' ids, and their out-degrees."""
 
 from __future__ import annotations
 

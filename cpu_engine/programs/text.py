@@ -172,7 +172,7 @@ def share(thread, {", ".join(dict.fromkeys(parameters))}):
 def pull_text(field: Field, call: Call, bounded: bool, read: str) -> tuple[str, list[str]]:
     """Every vertex that can still gain looks at its in-arcs; and the share's parameters.
 
-    ``bounded``: no offer of this round is better than ``bound``, so who has that much need not look.
+    ``bounded``: no offer of this round is better than ``bound``, so a vertex that has that much need not look.
     """
     own, reduction = f"{local(field.name)}_now", field.reduction or ""
     skip = [f"if not ({better(reduction, 'bound', 'best')}):", "    continue"] if bounded else []

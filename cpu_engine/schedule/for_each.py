@@ -113,7 +113,7 @@ def _put_first(bags: np.ndarray, first: np.ndarray, priority: np.ndarray, thread
 
 
 def _run_in_turns(run: Callable[[int], None], tally: np.ndarray, bags: np.ndarray) -> None:
-    """Chunk by chunk, always the thread whose clock is lowest; who finds nothing waits until the next one's time."""
+    """Chunk by chunk, always the thread whose clock is lowest; one without work waits until the next one's time."""
     threads = tally.shape[0]
     clock = [0] * threads
     idle: set[int] = set()  # since a thread did anything

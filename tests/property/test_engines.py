@@ -2,7 +2,7 @@
 
 The thresholds themselves are drawn for every property test (conftest.py, tests/thresholds.py); here the graphs have up
 to some hundred vertices, so that bins fill, lists overflow and searches go from push to pull and back. With
-NUMBA_DISABLE_JIT=1 (test_without_jit.py) the constants of kernels are drawn, too, on smaller graphs.
+NUMBA_DISABLE_JIT=1 (``make test-heavy``) the constants of kernels are drawn, too, on smaller graphs.
 """
 
 from __future__ import annotations
@@ -471,6 +471,7 @@ ENGINES: dict[str, Check] = {
 }
 
 
+@pytest.mark.jitless
 @pytest.mark.parametrize("engine", ENGINES)
 @given(recipe=recipes, count=st.integers(1, numba.config.NUMBA_NUM_THREADS))
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))

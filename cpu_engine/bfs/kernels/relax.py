@@ -2,7 +2,7 @@
 
 ``tree.level`` is seen as uint32, the distance, so that "not reached" (-1) is the largest value and min works on it.
 Encoding invariant: a vertex is in exactly one worklist or ring iff ``active`` is 1 for it. Parents are written on the
-way and may be overtaken by a better value's: witness.find_parents_step has the last word.
+way and may be overtaken by a better value's: witness.find_parents_step settles them in the end.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def relax_even_step(rows, tree, reach, work, starts, rings, sizes):
     """Relax the edges of listed vertices that are all equally far, ``reach - 1``, and of none that they activate.
 
     Invariant  distance only falls, to ``reach``; ``starts`` lays the lists end to end (push.measure_frontier_step).
-    Races      whoever improves v writes the same value, and either's parent is right, so no atomics; v may then be
+    Races      threads that improve v write the same value, and either's parent is right, so no atomics; v may then be
                listed twice, once per thread. Thread t owns rings[t] and sizes[t].
     Work       the listed vertices' edges, in equal shares, a long list cut where a share ends.
     """

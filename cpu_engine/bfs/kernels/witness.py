@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, prange
 
 UNWITNESSED, OVERLONG, FALSE_ROOT, STRAY_PARENT = range(4)  # rows of the certificate's findings
-BLOCK = 4096  # vertices judged before the rows of those who need a parent are read
+BLOCK = 4096  # vertices judged before the rows of those that need a parent are read
 
 
 @njit(cache=True)
@@ -114,7 +114,7 @@ def translate_parents_step(parent, internal_of, found):
 def answer_parents_step(wanted, levels, in_offsets, in_sources, level, parent, internal_of, found):
     """found[i] = the internal id of an in-neighbour of wanted[i] that is one step nearer than levels[i], or -1.
 
-    Invariant  levels of everyone with out-arcs here are final.   Races  none, serial.
+    Invariant  levels of all vertices with out-arcs here are final.   Races  none, serial.
     Work       one look where the own parent fits, else the in-list up to the first fit.
     """
     for i in range(wanted.size):

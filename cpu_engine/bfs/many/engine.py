@@ -362,9 +362,9 @@ def warm_up_many() -> None:
     path = np.stack([np.arange(leaves, leaves + steps), np.arange(leaves + 1, leaves + steps + 1)])
     src, dst = np.concatenate([star, path], axis=1)
     graph = build_graph(EdgeList(src, dst), directed=False)
-    everyone = np.arange(graph.n)
+    vertices = np.arange(graph.n)
     for strategy in STRATEGIES:
         for serial_edges in (-1, SERIAL_EDGES):
             engine = ManyBfs(graph, strategy, serial_edges)
-            engine.run(everyone[-1:], parents=True)
-            engine.run(everyone, parents=True)
+            engine.run(vertices[-1:], parents=True)
+            engine.run(vertices, parents=True)

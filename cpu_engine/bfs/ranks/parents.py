@@ -1,4 +1,4 @@
-"""Parents on a partitioned graph: known or found at the end, by whoever holds the arc.
+"""Parents on a partitioned graph: known or found at the end, by the part that holds the arc.
 
 A master whose value came from another part carries that part's number (-2 - q) in place of a parent, and asks there;
 one without a record (its value came from the core solver, say) asks every part that holds in-arcs of it. A question is

@@ -77,8 +77,8 @@ def list_places_step(found, count, index, first, size, message):
 def take_range_bits_step(message, first, count, reach, giver, level, parent, visited):
     """Give ``reach`` to each vertex of the local range that has no level and whose bit is set; return how many.
 
-    Invariant  who has a level keeps it, and its parent; ``visited`` may lag behind ``level`` for what a pull has just
-               found, so level decides. ``parent`` records the part that found it: -2 - giver.
+    Invariant  a vertex with a level keeps it, and its parent; ``visited`` may lag behind ``level`` for what a pull has
+               just found, so level decides. ``parent`` records the part that found it: -2 - giver.
     Races      none, serial.   Work  one look per entry, no branch: a message of bits has many set.
     """
     words = message[HEADER:].view(np.uint64)

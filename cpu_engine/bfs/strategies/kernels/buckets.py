@@ -77,8 +77,8 @@ def push_buckets_step(rows, ordered, medium, huge, tree, depth, private, finds, 
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier, bucket by bucket, in one launch.
 
     Invariant  ``finds`` lists each vertex once, before and after; what is new lies behind the old tail.
-    Races      a vertex belongs to whoever claims its level; thread t alone uses private[t] and looked[t]. No barrier
-               between the buckets: they differ in who looks at an edge, not in what is done with it.
+    Races      a vertex belongs to the thread that claims its level; thread t alone uses private[t] and looked[t]. No
+               barrier between the buckets: they differ in which thread looks at an edge, not in what is done with it.
     Work       the frontier's edges; threads differ by at most one huge list's share, a chunk and what chance leaves of
                the short lists.
     """

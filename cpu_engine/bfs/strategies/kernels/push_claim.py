@@ -16,8 +16,8 @@ def push_claim_step(rows, frontier, level, parent, depth, found, tail):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier; return the edges looked at.
 
     Invariant  ``found[:tail[0]]`` lists each vertex once, before and after; what is new lies behind the old tail.
-    Races      a vertex belongs to whoever claims its level, and only the claimer writes its parent and its entry in
-               ``found``; every find of every thread goes through ``tail``, which is what limits this kernel.
+    Races      a vertex belongs to the thread that claims its level, and only the claimer writes its parent and its
+               entry in ``found``; every find of every thread goes through ``tail``, which is what limits this kernel.
     Work       the frontier's edges, shared out by vertex: a hub's list is walked by one thread.
     """
     row_begin, row_end, targets = rows.begin, rows.end, rows.targets

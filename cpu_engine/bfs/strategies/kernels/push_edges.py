@@ -1,7 +1,7 @@
 """Top-down level without atomics: every thread walks the whole frontier, but only the edges into its own vertices.
 
 Lists are in shuffled ids (shuffle.py), so an owner's edges are a stretch of every list, found by binary search, and its
-writes stay in a stretch of ``visited`` that no one else touches.
+writes stay in a stretch of ``visited`` that no other thread touches.
 Encoding invariant: ``visited[s]`` is 0 iff the vertex with shuffled id s has no level.
 """
 
@@ -59,7 +59,7 @@ def push_edges_step(starts, rows, frontier, counts, visited, tree, depth, found,
 
 @njit(cache=True, parallel=True)
 def list_owned_step(level, depth, starts, frontier, counts, visited):
-    """Make frontier and visited anew from the levels, when someone else found the last ones.
+    """Make frontier and visited anew from the levels, when another strategy found the last ones.
 
     Invariant  afterwards as push_edges_step wants it, with the vertices at ``depth`` as the frontier.
     Races      none: owner t writes its own stretches.

@@ -13,7 +13,7 @@ from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim
 
 @njit(cache=True)
 def publish_finds(mine, held, finds):
-    """Move the ``held`` vertices in ``mine`` to a stretch of ``finds`` that no one else gets; return 0, now held."""
+    """Move the ``held`` vertices in ``mine`` to a stretch of ``finds`` of their own; return 0, the number now held."""
     at, found = atomic_add(finds.tail, 0, held), finds.vertices
     for i in range(held):
         found[at + i] = mine[i]
@@ -56,8 +56,8 @@ def push_private_step(rows, frontier, tree, depth, private, finds, looked):
     """Give ``depth + 1`` to each unvisited out-neighbour of the frontier.
 
     Invariant  ``finds`` lists each vertex once, before and after; what is new lies behind the old tail.
-    Races      a vertex belongs to whoever claims its level; thread t alone uses private[t] and looked[t], and a stretch
-               of ``finds`` belongs to whoever moved the tail over it.
+    Races      a vertex belongs to the thread that claims its level; thread t alone uses private[t] and looked[t], and a
+               stretch of ``finds`` belongs to the thread that moved the tail over it.
     Work       the frontier's edges, shared out by vertex; one counter update per private.shape[1] finds.
     """
     threads = private.shape[0]
