@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
 import psutil
 import pytest
 from tqdm import tqdm
 
+# OpenMP reads it when the first kernel runs, here and in every process of a test: threads that wait do not spin, for
+# tests run side by side and each has as many threads as there are processors.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 tqdm.monitor_interval = 0  # its thread, one for all bars, would outlive the test that draws the first one
 
 T = TypeVar("T")
@@ -75,7 +78,7 @@ def nothing_left_behind() -> Iterator[None]:
         return [*strays, *(child for child in family if child.pid not in children and is_alive(child))]
 
     try:
-        eventually(lambda: not left(), timeout_s=5)
+        eventually(lambda: not left(), timeout_s=30)
     except TimeoutError:
         stayed = left()
         for one in stayed:
@@ -84,7 +87,18 @@ def nothing_left_behind() -> Iterator[None]:
         pytest.fail(f"left behind: {stayed}")
 
 
-def eventually(condition: Callable[[], T], timeout_s: float = 30) -> T:
+def heavy(*case: object) -> Any:
+    """A case to parametrize with that waits for the second stage."""
+    return pytest.param(*case, marks=pytest.mark.heavy)
+
+
+def sweep(values: Iterable[object]) -> list[object]:
+    """Values to parametrize with: the first of them in the first stage, the others in the second."""
+    first, *others = values
+    return [first, *map(heavy, others)]
+
+
+def eventually(condition: Callable[[], T], timeout_s: float = 100) -> T:
     """The first true value of ``condition``, looked at every few milliseconds; TimeoutError if none comes."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):

@@ -58,6 +58,7 @@ def require_equal(graph: Graph, root: int, k: int, partner: NpuPartner) -> int:
     return merged
 
 
+@pytest.mark.heavy
 def test_every_threshold_of_small_graphs(shared_data: Path, partner: NpuPartner) -> None:
     tried = merged = 0
     for _, graph in small_graphs(shared_data):
@@ -68,6 +69,7 @@ def test_every_threshold_of_small_graphs(shared_data: Path, partner: NpuPartner)
     assert merged > tried
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", GRAPHS)
 def test_thresholds_of_larger_graphs(name: str, shared_data: Path, partner: NpuPartner) -> None:
     graph = build_graph(read_graph(shared_data / name), directed=GRAPHS[name])

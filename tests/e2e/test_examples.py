@@ -23,6 +23,7 @@ PROMISED = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", PROMISED)
 def test_example(name: str, project_root: Path, tmp_path: Path) -> None:
     example = project_root / "examples" / name
@@ -37,6 +38,7 @@ def test_every_example_is_run(project_root: Path) -> None:
     assert {path.name for path in (project_root / "examples").glob("*.py")} == set(PROMISED)
 
 
+@pytest.mark.heavy
 def test_documentation_builds(project_root: Path, tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
@@ -55,6 +57,7 @@ def test_documentation_builds(project_root: Path, tmp_path: Path) -> None:
     assert all(f'id="hybrid.api.algorithms.{name}"' in reference for name in ("bfs", "sssp", "betweenness"))
 
 
+@pytest.mark.heavy
 def test_notebook(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     pytest.importorskip("networkx")

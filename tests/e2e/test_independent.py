@@ -24,6 +24,7 @@ from hybrid.algorithms.algorithm import Task
 from hybrid.algorithms.proof import restore
 from hybrid.config import load_config
 from hybrid.job.sources import Source
+from tests.conftest import sweep
 from tests.e2e.test_real_graphs import GRAPHS
 
 igraph = pytest.importorskip("igraph")
@@ -103,7 +104,7 @@ def as_igraph(matrix: sparse.spmatrix, directed: bool) -> igraph.Graph:
     return igraph.Graph(n=entries.shape[0], edges=np.stack((entries.row, entries.col), axis=1), directed=directed)
 
 
-@pytest.fixture(scope="module", params=GRAPHS)
+@pytest.fixture(scope="module", params=sweep(GRAPHS))
 def real(request: pytest.FixtureRequest, shared_data: Path) -> Real:
     """Each graph in turn; those without weights get whole ones of 1 to 100, edge by edge of the list."""
     directed = GRAPHS[request.param]

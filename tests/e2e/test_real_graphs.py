@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 from cpu_engine.graph.formats import read_graph
 from hybrid.config import load_config
 from hybrid.job.search_job import run_job
+from tests.conftest import sweep
 
 GRAPHS = {
     "wiki-Vote/wiki-Vote.txt": True,
@@ -38,7 +39,7 @@ def reference_levels(path: Path, directed: bool, sources: list[int]) -> tuple[np
     return ids, np.where(np.isinf(rows), -1, rows).astype(np.int32)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", sweep(GRAPHS))
 def test_levels_equal_scipy(name: str, shared_data: Path, exchange_directory: Path, tmp_path: Path) -> None:
     path, directed = shared_data / name, GRAPHS[name]
     common = [f"graph.path={path}", f"graph.directed={str(directed).lower()}", f"source=random:{SOURCES}"]

@@ -41,6 +41,7 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("ranks", "settings"),
     [

@@ -13,6 +13,7 @@ from tests.fuzz.__main__ import FUZZERS
 CASES = {"exchange": 600, "config": 300, "http": 600}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", FUZZERS)
 def test_some_cases(name: str, project_root: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz", name, "--seed", "1", "--cases", str(CASES.get(name, 1000))]

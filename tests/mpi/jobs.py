@@ -17,7 +17,7 @@ import pytest
 from hybrid.launch.command import find_launcher
 from tests.conftest import ROOT, eventually, is_alive
 
-LIMIT_S = 100
+LIMIT_S = 200
 _MARK = "TANDEM_TEST_JOB"
 
 

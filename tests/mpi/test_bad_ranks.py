@@ -1,19 +1,16 @@
-"""Whatever happens to a rank, the job ends within seconds, says so in one line, and leaves nothing behind."""
+"""Whatever happens to a rank, the job ends, says so in one line, and leaves nothing behind."""
 
 from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import eventually
+from tests.conftest import eventually, heavy, sweep
 from tests.mpi.jobs import Jobs, error_lines, finish, foreign_mpirun, jobs_in
-
-END_S = 20  # generous: mpirun takes about one second, and the machine may be busy
 
 
 @pytest.fixture
@@ -39,13 +36,15 @@ def while_building(jobs: Jobs) -> None:
 
 def while_searching(jobs: Jobs) -> None:
     log = jobs.partial() / "log.txt"
-    eventually(lambda: log.exists() and "part 0: " in log.read_text(), timeout_s=100)
-    time.sleep(0.3)  # anywhere in thousands of searches
+    eventually(lambda: log.exists() and "part 0: " in log.read_text())
+    rank = jobs.rank(0)
+    then = rank.cpu_times().user
+    eventually(lambda: rank.cpu_times().user > then + 0.1)  # it is somewhere in thousands of searches
 
 
 def while_writing(jobs: Jobs) -> None:
     partial = jobs.partial()
-    eventually(lambda: list(partial.glob("result-*.txt")), timeout_s=100)
+    eventually(lambda: list(partial.glob("result-*.txt")))
 
 
 SLOW = {
@@ -58,17 +57,15 @@ SLOW = {
 
 @pytest.mark.parametrize(
     ("moment", "victim"),
-    [(at_start, 1), (while_building, 0), (while_building, 1), (while_searching, 0), (while_searching, 1),
-     (while_writing, 0), (while_writing, 1)],
+    [(while_searching, 1), heavy(while_searching, 0), heavy(at_start, 1), heavy(while_building, 0),
+     heavy(while_building, 1), heavy(while_writing, 0), heavy(while_writing, 1)],
 )  # fmt: skip
 def test_killed_rank(jobs: Jobs, moment: Callable[[Jobs], None], victim: int) -> None:
     process = jobs.start("ranks=2", *SLOW[moment])
     rank = jobs.rank(victim)
     moment(jobs)
     rank.kill()
-    killed_at = time.monotonic()
     done = finish(process)
-    assert time.monotonic() - killed_at < END_S
     assert done.returncode == 4, (done.stdout, done.stderr)
     assert len(error_lines(done.stderr)) == 1, done.stderr
     assert f"rank {victim} on " in done.stderr
@@ -78,8 +75,8 @@ def test_killed_rank(jobs: Jobs, moment: Callable[[Jobs], None], victim: int) ->
     assert nothing_written(jobs)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", [at_start, while_searching])
+@pytest.mark.parametrize("number", sweep([signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.parametrize("moment", sweep([while_searching, at_start]))
 def test_interrupt(jobs: Jobs, moment: Callable[[Jobs], None], number: int) -> None:
     process = jobs.start("ranks=2", *SLOW[while_searching])
     jobs.rank(1)
@@ -92,7 +89,7 @@ def test_interrupt(jobs: Jobs, moment: Callable[[Jobs], None], number: int) -> N
     assert nothing_written(jobs)
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", sweep([1, 0]))
 def test_one_rank_told_to_stop(jobs: Jobs, victim: int) -> None:
     process = jobs.start("ranks=2", *SLOW[while_searching])
     while_searching(jobs)
@@ -104,13 +101,14 @@ def test_one_rank_told_to_stop(jobs: Jobs, victim: int) -> None:
     assert nothing_written(jobs)
 
 
+@pytest.mark.heavy
 def test_launcher_killed_outright(jobs: Jobs) -> None:
     """Nobody is left to tell or to clean, but no rank goes on."""
     process = jobs.start("ranks=2", *SLOW[while_searching])
     while_searching(jobs)
     process.kill()
     process.communicate()
-    eventually(lambda: not jobs.processes(), timeout_s=END_S)
+    eventually(lambda: not jobs.processes())
     assert not jobs.out.exists()
 
 
@@ -174,6 +172,7 @@ def test_ordinary_mistakes_read_as_on_one_rank(jobs: Jobs, settings: list[str], 
     assert nothing_written(jobs)
 
 
+@pytest.mark.heavy
 def test_foreign_output_is_refused(jobs: Jobs) -> None:
     jobs.out.mkdir()
     (jobs.out / "thesis.txt").write_text("years of work")
@@ -193,6 +192,7 @@ def test_fewer_slots_than_ranks(jobs: Jobs) -> None:
     assert "PRRTE" not in done.stderr
 
 
+@pytest.mark.heavy
 def test_host_that_does_not_exist(jobs: Jobs) -> None:
     done = jobs.run("ranks=2", "cluster.hosts=[no-such-host.invalid:2]")
     assert done.returncode == 4
@@ -201,6 +201,7 @@ def test_host_that_does_not_exist(jobs: Jobs) -> None:
     assert "Fix: " in done.stderr
 
 
+@pytest.mark.heavy
 def test_world_of_another_size(jobs: Jobs) -> None:
     program = [sys.executable, "-m", "mpi4py", "run.py", "--set", "ranks=3", "--output", str(jobs.out)]
     done = finish(jobs.start_command([*foreign_mpirun(), "-n", "2", *program]))
@@ -208,7 +209,7 @@ def test_world_of_another_size(jobs: Jobs) -> None:
     assert "has started 2, the configuration wants 3" in done.stderr
 
 
-@pytest.mark.parametrize("variables", [("PMI_SIZE", "PMI_RANK"), ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")])
+@pytest.mark.parametrize("variables", sweep([("PMI_SIZE", "PMI_RANK"), ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")]))
 def test_launcher_that_does_not_belong_to_the_library(jobs: Jobs, variables: tuple[str, str]) -> None:
     """What a foreign launcher starts: processes with its variables, each alone in its own MPI."""
     size, rank = variables
@@ -222,6 +223,7 @@ def test_launcher_that_does_not_belong_to_the_library(jobs: Jobs, variables: tup
     assert nothing_written(jobs)
 
 
+@pytest.mark.heavy
 def test_our_own_launcher_with_a_foreign_mpirun(jobs: Jobs, tmp_path: Path) -> None:
     """cluster.mpirun names one that just starts copies."""
     fake = tmp_path / "mpirun"
@@ -240,6 +242,7 @@ def test_our_own_launcher_with_a_foreign_mpirun(jobs: Jobs, tmp_path: Path) -> N
     assert "launcher and library do not belong together" in done.stderr
 
 
+@pytest.mark.heavy
 def test_different_configurations(jobs: Jobs) -> None:
     def program(seed: int) -> list[str]:
         words = ["npu.mode=off", "graph.generator.scale=6", f"source_seed={seed}"]

@@ -12,6 +12,7 @@ import pytest
 
 from hybrid.config import load_config
 from hybrid.results.record import Finished
+from tests.conftest import heavy
 from tests.e2e.conftest import assert_exact, kronecker_pairs
 from tests.json_schema import assert_records_fit
 from tests.mpi.jobs import Jobs, finish, foreign_mpirun, jobs_in
@@ -31,7 +32,12 @@ def finished(jobs: Jobs) -> Finished:
 
 @pytest.mark.parametrize(
     ("ranks", "engine", "policy", "sync"),
-    [(2, "async", "auto", "basp"), (3, "async", "uvc", "bsp"), (4, "level", "auto", "bsp"), (2, "level", "iec", "bsp")],
+    [
+        (2, "async", "auto", "basp"),
+        (2, "level", "iec", "bsp"),
+        heavy(3, "async", "uvc", "bsp"),
+        heavy(4, "level", "auto", "bsp"),
+    ],
 )
 def test_ranks_in_the_configuration_are_enough(jobs: Jobs, ranks: int, engine: str, policy: str, sync: str) -> None:
     settings = [f"ranks={ranks}", f"engine={engine}", f"cluster.policy={policy}", f"cluster.sync={sync}"]
@@ -57,7 +63,7 @@ def test_the_effective_configuration_runs_again(jobs: Jobs) -> None:
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize(("ranks", "configured"), [(1, 1), (2, 1), (3, 3)])
+@pytest.mark.parametrize(("ranks", "configured"), [(2, 1), heavy(1, 1), heavy(3, 3)])
 def test_inside_an_existing_mpirun(jobs: Jobs, ranks: int, configured: int) -> None:
     """No mpirun of ours in between, and `ranks: 1` takes what there is."""
     words = [*SMALL, "npu.mode=off", "graph.generator.scale=8", "source=random:2", f"ranks={configured}"]
@@ -71,6 +77,7 @@ def test_inside_an_existing_mpirun(jobs: Jobs, ranks: int, configured: int) -> N
     assert "tandem-rank: " not in done.stderr, "nobody listens, nothing is announced"
 
 
+@pytest.mark.heavy
 def test_threads_of_each_rank(jobs: Jobs) -> None:
     assert jobs.run(*SMALL, "ranks=2", "cluster.threads_per_rank=2").returncode == 0
     assert [one["threads"] for one in finished(jobs).summary["ranks"]["per_rank"]] == [2, 2]
@@ -78,6 +85,7 @@ def test_threads_of_each_rank(jobs: Jobs) -> None:
     assert [one["threads"] for one in finished(jobs).summary["ranks"]["per_rank"]] == [1, 1]
 
 
+@pytest.mark.heavy
 def test_more_ranks_than_vertices_with_the_source_at_the_last_one(jobs: Jobs, tmp_path: Path) -> None:
     path = tmp_path / "tiny.el"
     path.write_text("0 1\n1 2\n")

@@ -16,7 +16,7 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.store.graph_store import save_store
-from tests.conftest import ROOT
+from tests.conftest import ROOT, heavy
 from tests.json_schema import assert_records_fit
 from tests.mpi.jobs import Jobs, jobs_in
 from tests.mpi.launching import run_ranks
@@ -30,6 +30,7 @@ def jobs(tmp_path: Path) -> Iterator[Jobs]:
         yield started
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("ranks", "kind", "directed"), [(2, np.int64, False), (3, np.float64, True)])
 def test_every_algorithm_policy_and_sync(ranks: int, kind: type, directed: bool, tmp_path: Path) -> None:
     edges = kronecker(9, 6)
@@ -41,7 +42,10 @@ def test_every_algorithm_policy_and_sync(ranks: int, kind: type, directed: bool,
     assert "42 runs agree" in done.stdout
 
 
-@pytest.mark.parametrize(("ranks", "algorithm"), [(2, "sssp"), (3, "pagerank"), (2, "kcore")])
+@pytest.mark.parametrize(
+    ("ranks", "algorithm"),
+    [(2, "sssp"), heavy(3, "pagerank"), heavy(2, "kcore")],
+)
 def test_jobs(jobs: Jobs, ranks: int, algorithm: str) -> None:
     done = jobs.run(f"algorithm={algorithm}", f"ranks={ranks}", "graph.generator.edge_factor=8")
     assert done.returncode == 0, done.stderr
@@ -59,6 +63,7 @@ def test_a_policy_that_cannot_serve(jobs: Jobs) -> None:
     assert "iec or oec" in done.stderr
 
 
+@pytest.mark.heavy
 def test_benchmark(tmp_path: Path) -> None:
     """Two ranks find what one does; no time is looked at."""
     words = ["--scale", "8", "--roots", "2", "--trials", "1", "--rounds", "1", "--pause", "0"]
@@ -70,6 +75,7 @@ def test_benchmark(tmp_path: Path) -> None:
     assert len(rows) == 11, "one rank, five policies in rounds, five without"
 
 
+@pytest.mark.heavy
 def test_the_benchmark_refuses_a_wrong_result(project_root: Path, tmp_path: Path) -> None:
     """Rank 1 swaps two of its levels, which no sum of levels shows: the certificate at rank 0 does."""
     (tmp_path / "sitecustomize.py").write_text(

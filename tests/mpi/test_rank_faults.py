@@ -12,7 +12,7 @@ import pytest
 from hybrid.launch.shared_memory import BACKING_DIRECTORY
 from tests.conftest import eventually
 from tests.mpi.jobs import Jobs, error_lines, finish, jobs_in
-from tests.mpi.test_bad_ranks import END_S, SLOW, nothing_written, while_searching
+from tests.mpi.test_bad_ranks import SLOW, nothing_written, while_searching
 
 SILENCE_S = 4  # a rank on a busy machine still gets a turn in this time
 
@@ -40,6 +40,7 @@ def test_a_rank_that_dies_as_the_last_thing_it_does(jobs: Jobs, tmp_path: Path, 
     assert nothing_written(jobs)
 
 
+@pytest.mark.heavy
 def test_mpirun_killed_while_its_ranks_start(jobs: Jobs) -> None:
     """They know nothing of MPI yet, so the kernel and the launcher must end them."""
     process = jobs.start("ranks=2")
@@ -52,6 +53,7 @@ def test_mpirun_killed_while_its_ranks_start(jobs: Jobs) -> None:
     assert nothing_written(jobs)
 
 
+@pytest.mark.heavy
 def test_launcher_and_mpirun_killed_while_ranks_start_and_what_the_next_job_removes(jobs: Jobs) -> None:
     process = jobs.start("ranks=2")
     rank = jobs.rank(1)
@@ -60,12 +62,13 @@ def test_launcher_and_mpirun_killed_while_ranks_start_and_what_the_next_job_remo
     process.kill()
     mpirun.kill()
     process.communicate()
-    eventually(lambda: not jobs.processes(), timeout_s=END_S)
+    eventually(lambda: not jobs.processes())
     assert memory.is_dir(), "nobody was left to remove it"
     assert jobs.run("ranks=2").returncode == 0
     assert not memory.exists()
 
 
+@pytest.mark.heavy
 def test_no_segment_stays_when_a_rank_is_killed(jobs: Jobs) -> None:
     process = jobs.start("ranks=2", *SLOW[while_searching])
     while_searching(jobs)
@@ -77,6 +80,7 @@ def test_no_segment_stays_when_a_rank_is_killed(jobs: Jobs) -> None:
     assert not memory.exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("victim", ["rank", "mpirun"])
 def test_stopped(jobs: Jobs, victim: str) -> None:
     process = jobs.start("ranks=2", f"cluster.silence_timeout_s={SILENCE_S}", *SLOW[while_searching])

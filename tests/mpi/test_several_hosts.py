@@ -100,6 +100,7 @@ def test_a_worker_on_each_machine(jobs: Jobs, hosts: Hosts, tmp_path: Path, told
     np.testing.assert_array_equal(np.load(jobs.out / "level.npy"), alone(tmp_path / "alone"))
 
 
+@pytest.mark.heavy
 def test_a_name_that_is_taken_costs_no_worker(jobs: Jobs, hosts: Hosts, tmp_path: Path) -> None:
     shared, second = tmp_path / "exchange", hosts.names[1]
     shared.mkdir()
@@ -114,6 +115,7 @@ def test_a_name_that_is_taken_costs_no_worker(jobs: Jobs, hosts: Hosts, tmp_path
     assert (shared / second).read_text() == "planted"
 
 
+@pytest.mark.heavy
 def test_slow_link(jobs: Jobs, hosts: Hosts, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         how = hosts.slow_down(hosts.names[1], delay_ms=2, rate_mbit=4)
@@ -139,6 +141,7 @@ def test_slow_link(jobs: Jobs, hosts: Hosts, tmp_path: Path, capsys: pytest.Capt
         print("\n".join(told))
 
 
+@pytest.mark.heavy
 def test_rank_killed_on_the_other_machine(jobs: Jobs, hosts: Hosts) -> None:
     process = start(jobs, hosts, source="random:1000", compare={"enabled": False}, npu={"mode": "share"})
     log = jobs.partial() / "log.txt"
@@ -154,6 +157,7 @@ def test_rank_killed_on_the_other_machine(jobs: Jobs, hosts: Hosts) -> None:
     assert not list(jobs.out.parent.glob(".out.*"))
 
 
+@pytest.mark.heavy
 def test_machine_lost(jobs: Jobs, hosts: Hosts) -> None:
     """Everything on the other machine ends at once, the launcher's daemon included."""
     process = start(jobs, hosts, source="random:1000", compare={"enabled": False}, npu={"mode": "off"})

@@ -16,6 +16,7 @@ from tests.mpi.launching import run_ranks
 SCRIPT = Path(__file__).with_name("ranks_programs.py")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_programs_on_ranks(ranks: int, tmp_path: Path) -> None:
     edges = kronecker(9, 8)

@@ -36,6 +36,7 @@ def places(tmp_path: Path, project_root: Path) -> Iterator[list[Path]]:
         yield found
 
 
+@pytest.mark.heavy
 def test_two_workers_serve_two_jobs_at_once(places: list[Path], tmp_path: Path) -> None:
     partners: list[NpuPartner] = []
     try:

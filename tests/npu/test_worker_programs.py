@@ -159,6 +159,7 @@ def test_a_core_without_an_index_says_why_and_rounds_go_on(partner: NpuPartner) 
     assert np.array_equal(ask(partner, values).values, count_hops(ENDS, ONES, values))
 
 
+@pytest.mark.heavy
 def test_an_abandoned_index_is_left(device_process: ProcessPoolExecutor, tmp_path: Path) -> None:
     steps, finished, reason = device_process.submit(device_side.abandoned_index, str(tmp_path)).result(PATIENCE_S)
     assert steps == [True, False, False, True, False, False]

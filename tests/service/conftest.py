@@ -33,7 +33,7 @@ class Running:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            return self.process.wait(30)
+            return self.process.wait(100)
         finally:
             assert self.process.stdout is not None
             self.process.stdout.close()
@@ -61,7 +61,7 @@ def running(
     port = int(line.rpartition(":")[2])
     found = Running(Client(f"http://127.0.0.1:{port}", token=token), process, log, port)
     try:
-        eventually(found.client.ready, 60)
+        eventually(found.client.ready, 200)
         yield found
     finally:
         found.stop()

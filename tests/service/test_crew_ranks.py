@@ -24,7 +24,7 @@ from hybrid.job.opening import open_graph
 from hybrid.results.trace import Trace
 from hybrid.service.rank_pool.folders import PREFIX, SHARED_MEMORY
 from hybrid.service.rank_pool.pool import Crew, CrewLost
-from tests.conftest import ROOT, eventually, is_alive
+from tests.conftest import ROOT, eventually, is_alive, sweep
 from tests.service.conftest import GRAPH, Running, running
 from tests.service.test_service import raw
 
@@ -71,7 +71,7 @@ def left_of(crews: list[Path]) -> list[Path]:
 
 
 @pytest.mark.timeout(400)  # the first one may have to compile every kernel of the ranks
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", sweep([2, 3]))
 def test_every_algorithm_of_ranks_agrees_with_one_rank(tmp_path: Path, ranks: int) -> None:
     graph = hybrid.generate("kronecker", scale=10, edge_factor=8, seed=1)
     core = graph.k_core().values
@@ -120,6 +120,7 @@ def client_trace(service: Running, job: str) -> list[dict[str, Any]]:
     return events
 
 
+@pytest.mark.heavy
 def test_a_killed_rank_costs_time_and_nothing_else(tmp_path: Path) -> None:
     """The job is computed again, the ranks are others; cancelled jobs stop and the next ones are answered."""
     with running(tmp_path, "ranks=2", "service.max_sources=5000", *ON_RANKS) as service:
@@ -156,6 +157,7 @@ def test_a_killed_rank_costs_time_and_nothing_else(tmp_path: Path) -> None:
         assert readiness(service)["ranks"]["restarts"] == 1, "stopping a job has ended the ranks"
 
 
+@pytest.mark.heavy
 def test_a_killed_service_leaves_no_rank_and_loses_no_job(tmp_path: Path, own_folders: Path) -> None:
     with running(tmp_path, "ranks=2", "service.max_sources=5000", *ON_RANKS) as service:
         job = service.client.submit(GRAPH, "bfs", source=list(range(60)))
@@ -171,6 +173,7 @@ def test_a_killed_service_leaves_no_rank_and_loses_no_job(tmp_path: Path, own_fo
         assert second.client.wait(job, 60)["summary"]["certified"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("sets", "code", "said"),
     [
@@ -191,6 +194,7 @@ def test_ranks_that_cannot_be_started_are_told_at_once(tmp_path: Path, sets: lis
     assert "serves on" not in done.stdout
 
 
+@pytest.mark.heavy
 def test_a_rank_that_stands_still_is_noticed() -> None:
     """Without HTTP. An order that cannot be stopped ends the crew, one that nobody works on is given up."""
     config = load_config(None, options={"ranks": 2, "npu.mode": "off", "graph.generator.scale": 8})

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hybrid.service.events import EventBus
 from hybrid.service.queue.jobs import FAILED, QUEUED, Job, JobBook
 from hybrid.service.queue.journal import Journal
@@ -16,6 +18,7 @@ from tests.service.conftest import GRAPH, running
 from tests.service.test_service import raw
 
 
+@pytest.mark.heavy
 def test_a_job_that_the_process_dies_of_is_started_twice_and_no_more(tmp_path: Path) -> None:
     with running(tmp_path, "service.drain_s=0") as service:
         big = service.client.generate(scale=13, id="big")
@@ -107,6 +110,7 @@ FALSE: list[dict[str, Any]] = [  # each is JSON of the right types to Python, an
 ]  # fmt: skip
 
 
+@pytest.mark.heavy
 def test_a_damaged_journal_keeps_no_service_from_starting(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -7,6 +7,8 @@ import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import eventually
 from tests.service.conftest import GRAPH, Running, running
 from tests.service.test_service import raw
@@ -24,6 +26,7 @@ def metric(service: Running, name: str) -> float:
     return float(next(line.split()[1] for line in lines if line.startswith(f"tandem_{name} ")))
 
 
+@pytest.mark.heavy
 def test_old_results_go_first(tmp_path: Path) -> None:
     with running(tmp_path, f"service.disk_bytes={LIMIT}", f"graph.cache_dir={tmp_path / 'cache'}") as service:
         jobs = []
@@ -62,6 +65,7 @@ def test_a_removed_upload_leaves_the_cache_and_built_graphs_are_bounded(tmp_path
         assert before <= {path.name for path in stores.iterdir()}, "the graph in memory stays"
 
 
+@pytest.mark.heavy
 def test_a_graph_that_was_in_the_cache_before_stays(tmp_path: Path) -> None:
     stores = tmp_path / "cache" / "graphs"
     (tmp_path / "mine.el").write_text("0 1\n1 2\n")

@@ -62,6 +62,7 @@ def test_a_graph_that_declares_too_many_vertices_is_refused(tmp_path: Path) -> N
         assert "vertices" in service.client.graph("wide")["problem"]["detail"]
 
 
+@pytest.mark.heavy
 def test_opening_is_cancelled_and_not_repeated_after_a_death(tmp_path: Path) -> None:
     with running(tmp_path) as service:
         assert upload(service, "slow", SLOW)[0] == 202
@@ -85,6 +86,7 @@ def test_opening_is_cancelled_and_not_repeated_after_a_death(tmp_path: Path) -> 
         assert raw(service, "DELETE", "/v1/graphs/slow")[0] == 204
 
 
+@pytest.mark.heavy
 def test_a_shutdown_while_opening_is_no_death(tmp_path: Path) -> None:
     with running(tmp_path, "service.drain_s=0") as service:
         assert upload(service, "slow", SLOW)[0] == 202
@@ -118,6 +120,7 @@ def test_what_reads_a_file_leaves_the_loop_free(tmp_path: Path) -> None:
         assert asked > 5
 
 
+@pytest.mark.heavy
 def test_an_upload_of_any_name_survives_a_restart(tmp_path: Path) -> None:
     names = ("x.part", "x.e", "x.v")
     with running(tmp_path) as service:

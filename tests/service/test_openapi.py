@@ -23,6 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
+@pytest.mark.heavy
 def test_the_document_is_kept_to(service: Running) -> None:
     from schemathesis.specs.openapi import checks
 

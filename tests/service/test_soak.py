@@ -125,6 +125,7 @@ def test_what_failed_is_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> Non
         assert bench.execute(options) == code
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)  # in a fresh clone the service compiles meanwhile
 def test_a_few_seconds_of_it() -> None:
     pytest.importorskip("mindspore", reason="the worker needs MindSpore")

@@ -148,6 +148,7 @@ def test_a_shutdown_leaves_nothing(service: Running, folder: Path) -> None:
     assert not list((folder / "journal").glob("*.directory"))
 
 
+@pytest.mark.heavy
 def test_asked_for_by_a_job_and_killed_with_the_service(tmp_path: Path) -> None:
     with running(tmp_path, SIZE, "npu.mode=auto") as service:
         assert worker(service)["state"] == "off"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cpu_engine.graph.partition import POLICIES, partition_graph
 from cpu_engine.programs import run, run_on_parts
 from cpu_engine.schedule import OperatorError
+from tests.conftest import sweep
 from tests.property.test_vertex_programs import (
     BFS,
     COMPONENTS,
@@ -39,7 +40,7 @@ def chooser(data):
 
 @pytest.mark.jitless
 @pytest.mark.parametrize("sync", ["bsp", "basp"])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", sweep(POLICIES))
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(**shapes, strategy=strategies)
 def test_values_that_spread(policy, sync, edges, directed, parts, data, strategy):
@@ -60,7 +61,7 @@ def test_values_that_spread(policy, sync, edges, directed, parts, data, strategy
 
 
 @pytest.mark.jitless
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", sweep(POLICIES))
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(**shapes, strategy=strategies, hops=st.integers(0, 4))
 def test_programs_in_rounds(policy, edges, directed, parts, data, strategy, hops):

@@ -181,6 +181,7 @@ def test_small_graphs_are_read_by_python() -> None:
     assert source.size == graph.number_of_edges()
 
 
+@pytest.mark.heavy
 @compiled
 def test_the_benchmark_measures_every_way_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy")

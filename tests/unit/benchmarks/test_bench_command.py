@@ -66,6 +66,7 @@ def test_busy_processes_end_whatever_happens() -> None:
     assert [one.poll() is not None for one in seen] == [True, True]
 
 
+@pytest.mark.heavy
 def test_loops() -> None:
     report, _ = measured("loops", *SMALL, *QUICK)
     ways = [row["way"] for row in report.data["edges"]]

@@ -45,6 +45,7 @@ def copied(project_root: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.heavy
 def test_bench_works_from_an_editable_install(editable: Path, project_root: Path) -> None:
     words = ["bfs", "--scale", "6", "--roots", "1", "--rounds", "1", "--trials", "1", "--threads", "1", "--peers"]
     where = editable / "where the user stands"

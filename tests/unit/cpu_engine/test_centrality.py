@@ -84,6 +84,7 @@ def test_path_counts_beyond_all_numbers(strategy: str) -> None:
         betweenness(graph, roots=np.array([graph.internal_id(0)]), strategy=strategy)
 
 
+@pytest.mark.heavy
 @needs_compiler
 @pytest.mark.parametrize("directed", [False, True])
 def test_betweenness_of_wiki_vote(directed: bool, shared_data: Path) -> None:

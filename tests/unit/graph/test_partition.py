@@ -206,6 +206,7 @@ def test_sync_bytes_follow_the_mirrors(small_kronecker):
     assert np.array_equal(flipped.read, predicted.written)
 
 
+@pytest.mark.heavy
 def test_a_thousand_parts_predicted_as_they_are_built(small_kronecker):
     predicted = predict(small_kronecker, "cvc", 1024)
     parts = partition_graph(small_kronecker, "cvc", 1024)

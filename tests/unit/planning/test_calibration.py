@@ -145,6 +145,7 @@ def test_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["version"] == VERSION
 
 
+@pytest.mark.heavy
 def test_a_real_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
