@@ -146,7 +146,7 @@ def exchange_directory(tmp_path_factory: pytest.TempPathFactory, project_root: P
     yield folder
     (folder / "stop.flag").touch()
     try:
-        assert worker.wait(30) == 0
+        assert worker.wait(100) == 0
     finally:
         worker.kill()
         worker.wait()

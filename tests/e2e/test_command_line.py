@@ -176,7 +176,7 @@ def test_interrupt_stops_everything(project_root: Path, tmp_path: Path, signal_n
     process = start(project_root, *SMALL, "--output", str(tmp_path / "out"))
     worker = wait_for_worker(process)
     process.send_signal(signal_number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=100)
     assert process.returncode == 130, errors
     assert not is_alive(worker)
     assert list(tmp_path.iterdir()) == [], "nothing half-written"
@@ -186,9 +186,8 @@ def test_killed_coordinator_leaves_no_worker(project_root: Path, tmp_path: Path)
     process = start(project_root, *SMALL, "--output", str(tmp_path / "out"))
     worker = wait_for_worker(process)
     process.kill()
-    process.communicate(timeout=30)
-    psutil.wait_procs([worker], timeout=10)
-    assert not is_alive(worker)
+    process.communicate(timeout=100)
+    eventually(lambda: not is_alive(worker))
     assert not (tmp_path / "out").exists()
 
 
@@ -197,11 +196,11 @@ def test_worker_killed_in_the_middle_of_a_round(project_root: Path, tmp_path: Pa
     settings = ["--set", f"exchange.dir={tmp_path / 'ex'}", "--set", "source=random:1000"]
     process = start(project_root, *SMALL, "--output", str(tmp_path / "out"), *settings)
     worker = wait_for_worker(process)
-    eventually(lambda: list((tmp_path / "ex").glob("round-*/value.txt")), timeout_s=60)  # it is sent none before
+    eventually(lambda: list((tmp_path / "ex").glob("round-*/value.txt")))  # it is sent none before
     worker.suspend()
-    eventually(lambda: list((tmp_path / "ex").glob("round-*/value.txt")), timeout_s=60)
+    eventually(lambda: list((tmp_path / "ex").glob("round-*/value.txt")))
     worker.kill()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
     summary = summary_of(tmp_path / "out")
     assert summary["certified"] is True
@@ -214,7 +213,7 @@ def test_worker_that_hangs(project_root: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     worker = wait_for_worker(process)
     worker.suspend()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
     assert not is_alive(worker)
     summary = summary_of(tmp_path / "out")
@@ -231,7 +230,7 @@ def test_two_jobs_on_one_directory(tandem, project_root: Path, tmp_path: Path) -
     assert str(first.pid) in second.stderr
     assert not (tmp_path / "b").exists()
     worker.resume()
-    _, errors = first.communicate(timeout=60)
+    _, errors = first.communicate(timeout=100)
     assert first.returncode == 0, errors
     assert summary_of(tmp_path / "a")["npu"]["rounds_merged"] >= 1
 
@@ -262,7 +261,7 @@ def test_external_worker_as_the_shipped_configuration_says(tandem, project_root:
             done = tandem(*words, "--set", f"exchange.dir={folder}", "--set", f"npu.keep_worker={keep}")
             assert done.returncode == 0, done.stderr
             assert summary_of(tmp_path / "out")["npu"]["rounds_merged"] >= 1
-        assert worker.wait(30) == 0
+        assert worker.wait(100) == 0
     finally:
         worker.kill()
         worker.wait()

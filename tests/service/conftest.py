@@ -67,6 +67,12 @@ def running(
         found.stop()
 
 
+def start_endless_job(service: Running) -> str:
+    """A job that outlasts every test, on the graph ``big``, which is made for it."""
+    big = service.client.generate(scale=15, id="big")
+    return service.client.submit(big, "betweenness", centrality__sources="random:20000")
+
+
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("service")

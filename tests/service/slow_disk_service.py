@@ -1,4 +1,4 @@
-"""``run.py`` on a disk that stands still while the file named by the first argument is there, for 20 s at most.
+"""``run.py`` on a disk that stands still while the file named by the first argument is there, for 100 s at most.
 
 While something waits for the disk, there is a file of that name with ``.waits`` added.
 """
@@ -18,7 +18,7 @@ if __name__ == "__main__":
     flush = os.fsync
 
     def slow(descriptor: int) -> None:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 100
         while hold.exists() and time.monotonic() < until:
             waits.touch()
             time.sleep(0.01)

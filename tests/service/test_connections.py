@@ -17,7 +17,7 @@ from hybrid.config.schema import ServiceConfig
 from hybrid.service.http.access import STRANGER, Gate
 from hybrid.service.http.connections import FEWEST, MOST_HEAD_BYTES, MOST_WAITING, RESERVED, Connections
 from hybrid.service.metrics import Metrics
-from tests.service.conftest import GRAPH, Running, running
+from tests.service.conftest import GRAPH, Running, running, start_endless_job
 from tests.service.test_service import raw
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -169,8 +169,7 @@ def test_half_open_connections_do_not_keep_others_out(impatient: Running) -> Non
 
 def test_whether_it_lives_is_told_while_all_connections_are_busy(tmp_path: Path) -> None:
     with running(tmp_path, f"service.max_connections={FEWEST}", "service.drain_s=0") as service, ExitStack() as stack:
-        big = service.client.generate(scale=15, id="big")
-        job = service.client.submit(big, "betweenness", centrality__sources="random:20000")  # longer than the test
+        job = start_endless_job(service)
         for _ in range(FEWEST + 4):
             connection = stack.enter_context(line(service))
             connection.sendall(b"GET /v1/jobs/%s?wait_s=60 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % job.encode())

@@ -14,16 +14,15 @@ from hybrid.service.events import EventBus
 from hybrid.service.queue.jobs import FAILED, QUEUED, Job, JobBook
 from hybrid.service.queue.journal import Journal
 from tests.conftest import eventually
-from tests.service.conftest import GRAPH, running
+from tests.service.conftest import GRAPH, running, start_endless_job
 from tests.service.test_service import raw
 
 
 @pytest.mark.heavy
 def test_a_job_that_the_process_dies_of_is_started_twice_and_no_more(tmp_path: Path) -> None:
     with running(tmp_path, "service.drain_s=0") as service:
-        big = service.client.generate(scale=13, id="big")
-        deadly = service.client.submit(big, "betweenness", centrality__sources="random:8000")
-        behind = service.client.submit(big, "kcore")
+        deadly = start_endless_job(service)
+        behind = service.client.submit("big", "kcore")
         eventually(lambda: service.client.job(deadly)["state"] == "running")
         assert service.stop(signal.SIGKILL) == -signal.SIGKILL
     with running(tmp_path, "service.drain_s=0") as service:
@@ -36,7 +35,7 @@ def test_a_job_that_the_process_dies_of_is_started_twice_and_no_more(tmp_path: P
         assert "ended 2 times in a row while it ran this job" in told["problem"]["detail"]
         assert "POST the same request to /v1/jobs again" in told["problem"]["fix"]
         assert service.client.wait(behind)["summary"]["certified"], "it only waited"
-        again = service.client.submit(big, "betweenness", centrality__sources="random:8000")
+        again = service.client.submit("big", "betweenness", centrality__sources="random:20000")
         eventually(lambda: service.client.job(again)["state"] == "running")
         assert service.stop() == 0
     assert not list((tmp_path / "journal" / "jobs").glob("*/start-*")), "a shutdown is no death"
@@ -79,9 +78,8 @@ def test_the_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     program = ("-m", "tests.service.slow_disk_service", str(hold))
     body = json.dumps({"graph": "big", "algorithm": "kcore"}).encode()
     with running(tmp_path, "service.drain_s=0", program=program) as service, ThreadPoolExecutor(3) as pool:
-        big = service.client.generate(scale=13, id="big")
-        first = service.client.submit(big, "betweenness", centrality__sources="random:8000")
-        waiting = service.client.submit(big, "kcore")
+        first = start_endless_job(service)
+        waiting = service.client.submit("big", "kcore")
         eventually(lambda: service.client.job(first)["state"] == "running")
         asked = [("POST", "/v1/jobs", body), ("POST", f"/v1/jobs/{waiting}/cancel", b"")]
         hold.touch()
@@ -93,7 +91,7 @@ def test_the_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
         assert waits.exists(), "the disk stood still all the time"
         assert not any(answer.done() for answer in answers)
         hold.unlink()
-        found = [answer.result(30) for answer in answers]
+        found = [answer.result(100) for answer in answers]
         assert [status for status, _, _ in found] == [202, 202]
         accepted = json.loads(found[0][2])["id"]
         assert json.loads(found[1][2])["state"] == "cancelled"

@@ -21,7 +21,7 @@ import pytest
 import hybrid
 from hybrid.client import Client, ServiceError
 from tests.conftest import eventually
-from tests.service.conftest import GRAPH, Running, running
+from tests.service.conftest import GRAPH, Running, running, start_endless_job
 
 
 @pytest.fixture(scope="session")
@@ -127,10 +127,10 @@ def test_a_long_job_is_answered_around_and_can_be_stopped(service: Running) -> N
     assert service.client.levels(big, 1)
     service.client.cancel(job)
     with pytest.raises(ServiceError, match="cancelled"):
-        service.client.wait(job, 30)
+        service.client.wait(job)
     late = service.client.submit(big, "betweenness", deadline_s=0.05)
     with pytest.raises(ServiceError, match="deadline"):
-        service.client.wait(late, 30)
+        service.client.wait(late)
     with pytest.raises(ServiceError, match="already"):
         service.client.cancel(job)
     service.client.unload(big)
@@ -226,7 +226,7 @@ def test_events_tell_of_a_job_while_it_runs(service: Running) -> None:
     while metric not in raw(service, "GET", "/metrics")[2]:
         pass
     job = service.client.submit(GRAPH, "bfs", source=1)
-    listener.join(30)
+    listener.join(100)
     assert {data["state"] for kind, data in seen if kind == "job"} >= {"queued", "running", "done"}
     steps = [data for kind, data in seen if kind == "trace" and data["kind"] == "step"]
     assert [step["level"] for step in steps] == list(range(len(steps)))
@@ -241,7 +241,7 @@ def test_what_was_accepted_survives_a_restart(tmp_path: Path, number: signal.Sig
         done = first.client.submit(GRAPH, "wcc")
         first.client.wait(done)
         big = first.client.generate(scale=13, id="big")
-        cut = first.client.submit(big, "betweenness", centrality__sources="random:2000")
+        cut = first.client.submit(big, "betweenness", centrality__sources="random:6000")
         waiting = first.client.submit(big, "kcore")
         assert first.stop(number) == (0 if number == signal.SIGTERM else -number)
     states = {
@@ -257,13 +257,12 @@ def test_what_was_accepted_survives_a_restart(tmp_path: Path, number: signal.Sig
 
 def test_who_waits_while_the_service_ends_is_told_the_state(tmp_path: Path) -> None:
     with running(tmp_path, "service.drain_s=0") as service, ThreadPoolExecutor(1) as pool:
-        big = service.client.generate(scale=13, id="big")
-        service.client.submit(big, "betweenness", centrality__sources="random:2000")
-        waiting = service.client.submit(big, "kcore")
+        start_endless_job(service)
+        waiting = service.client.submit("big", "kcore")
         answer = pool.submit(raw, service, "GET", f"/v1/jobs/{waiting}?wait_s=60")
         eventually(lambda: running_requests(service) >= 1)
         assert service.stop() == 0
-        status, _, body = answer.result(30)
+        status, _, body = answer.result(100)
         assert (status, json.loads(body)["state"]) == (200, "queued")
 
 
