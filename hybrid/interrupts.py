@@ -1,4 +1,4 @@
-"""Ctrl-C and its relatives: one meaning for all of them, and a way to hold them off while something must not be cut."""
+"""Ctrl-C, SIGTERM and SIGHUP: one meaning for all, and a way to hold them off while something must not be cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def raise_on_signals() -> None:
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Signals that come in here are delivered at the end: for births and burials, which must be whole."""
+    """Signals that arrive inside are delivered at the end: for process start and cleanup, which must be complete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

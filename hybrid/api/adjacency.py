@@ -133,7 +133,7 @@ def _compiled(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Rows | None:
 
 
 def _compiled_at_once(adjacency: Mapping[Any, Mapping[Any, Any]]) -> Rows | None:
-    """The same by one thread, which lets nobody else run from its first look at a row to its last."""
+    """The same by one thread, which holds the GIL from its first look at a row to its last."""
     nodes, kinds = list(adjacency), np.array([id(int), id(float), id(str), id(tuple)])
     node, mark = np.fromiter(map(id, nodes), np.int64, len(nodes)), np.empty(len(nodes), np.int64)
     whole = kernels.read_marks_step(node, kinds, False, mark) and 0 <= mark.min() <= mark.max() < _MOST

@@ -54,7 +54,7 @@ _Stream._fields_ = [
 
 
 class _Owned:
-    """A structure that somebody else filled and we give back."""
+    """A structure that another library filled and that we release."""
 
     def __init__(self, kind: type[_Schema] | type[_Array]) -> None:
         self.inner: Any = kind()
@@ -113,8 +113,8 @@ def _pieces(stream: Any) -> Iterator[_Owned]:
 
 def _require_success(stream: Any, code: int) -> None:
     if code:
-        told = stream.get_last_error(ctypes.byref(stream))
-        raise InputError(f"the table cannot be read: {(told or b'no reason given').decode()}", value=code)
+        reason = stream.get_last_error(ctypes.byref(stream))
+        raise InputError(f"the table cannot be read: {(reason or b'no reason given').decode()}", value=code)
 
 
 def _read(piece: _Owned, at: int, name: str, dtype: np.dtype) -> np.ndarray:

@@ -37,7 +37,7 @@ def is_networkx(given: object) -> bool:
 
 
 def is_table(given: object) -> bool:
-    """Whether this is a table of pandas, polars, pyarrow or anybody who speaks Arrow."""
+    """Whether this is a table of pandas, polars, pyarrow or another library with Arrow's interface."""
     return hasattr(given, "__arrow_c_stream__") or _is_frame(given)
 
 

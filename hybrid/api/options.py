@@ -16,5 +16,5 @@ def configured(algorithm: str, options: dict[str, Any] | None = None) -> Config:
 
     try:
         return load_config(None, options={"algorithm": algorithm, **options})
-    except ConfigError as error:  # nobody wrote it on a command line
+    except ConfigError as error:  # it was not written on a command line
         raise ConfigError(error.reason, value=error.value, fix=error.fix) from None

@@ -69,11 +69,11 @@ class Result:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """A few telling numbers."""
-        told = self._description.facts(self._task, self._raw)
+        facts = self._description.facts(self._task, self._raw)
         names = self.graph.names
-        if names is not None and told.get("largest_vertex") is not None:
-            told["largest_vertex"] = names[told["largest_vertex"]]
-        return told
+        if names is not None and facts.get("largest_vertex") is not None:
+            facts["largest_vertex"] = names[facts["largest_vertex"]]
+        return facts
 
     @property
     def certified(self) -> bool:
@@ -110,7 +110,7 @@ class Result:
         return pyarrow.table({"vertex": self.vertex, **self.arrays})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """For whoever speaks Arrow: ``polars.DataFrame(result)``, ``pandas.DataFrame.from_arrow(result)``."""
+        """Arrow's interface: ``polars.DataFrame(result)``, ``pandas.DataFrame.from_arrow(result)``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def plot_distribution(self, ax: Any = None) -> Any:

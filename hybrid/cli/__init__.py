@@ -97,17 +97,17 @@ def _guarded(options: argparse.Namespace) -> int:
     try:
         return int(options.execute(options))
     except KeyboardInterrupt as error:
-        told, code = explain_failure(error)
-        print(f"\ntandem: {told}", file=sys.stderr)
+        message, code = explain_failure(error)
+        print(f"\ntandem: {message}", file=sys.stderr)
         return code
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output left; nobody is there to be told
+        sys.stderr.close()  # the reader of our output left; a message would have no reader
         return EXIT_OK
     except Exception as error:
-        told, code = explain_failure(error)
+        message, code = explain_failure(error)
         if code == EXIT_INTERNAL:
             print(printable_lines(traceback.format_exc()), file=sys.stderr)
-        return _fail(told, code)
+        return _fail(message, code)
 
 
 def _fail(error: object, code: int) -> int:

@@ -1,6 +1,6 @@
 """What ranks tell the launcher that started them: lines on stderr, which it reads and does not show.
 
-Through mpirun there is no other way back that works on every machine. Without our launcher nothing is told.
+Through mpirun there is no other way back that works on every machine. Without our launcher nothing is announced.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MARK = "tandem-rank: "
 
 
 class Announcer:
-    """Speaks only if somebody listens."""
+    """Writes only if our launcher started this rank."""
 
     def __init__(self, listened_to: bool) -> None:
         self._listened_to = listened_to
@@ -31,14 +31,14 @@ class Announcer:
         """The result is written: under its name, or in a ``folder`` that the launcher shall put under the second."""
         self._say({"event": "finished", "folder": [str(path) for path in folder]})
 
-    def failed(self, rank: int, host: str, told: str = "") -> None:
+    def failed(self, rank: int, host: str, text: str = "") -> None:
         """This rank says why it ends, and ends all."""
-        self._say({"event": "failed", "rank": rank, "host": host}, told)
+        self._say({"event": "failed", "rank": rank, "host": host}, text)
 
-    def _say(self, message: dict[str, Any], told: str = "") -> None:
-        """In one piece, so that nobody else's words come in between."""
+    def _say(self, message: dict[str, Any], text: str = "") -> None:
+        """In one piece, so that no other output comes in between."""
         line = f"{MARK}{json.dumps(message)}\n" if self._listened_to else ""
-        sys.stderr.write(line + told)
+        sys.stderr.write(line + text)
         sys.stderr.flush()
 
 

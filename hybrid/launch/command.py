@@ -86,8 +86,8 @@ def find_launcher(configured: str | None, python: str = sys.executable, path: st
 
 def launcher_flavour(version_text: str) -> str:
     """Whose options a launcher takes, by what it says of its version: openmpi, hydra (MPICH, Intel MPI) or unknown."""
-    told = version_text.lower()
-    return next((flavour for word, flavour in _FLAVOURS.items() if word in told), "unknown")
+    version = version_text.lower()
+    return next((flavour for word, flavour in _FLAVOURS.items() if word in version), "unknown")
 
 
 def ask_flavour(launcher: str, timeout_s: float = VERSION_TIMEOUT_S) -> str:

@@ -1,4 +1,4 @@
-"""Whether somebody has started this process as one of several ranks, told from the environment alone. Pure.
+"""Whether a launcher started this process as one of several ranks, judged by the environment alone. Pure.
 
 Launchers say so in variables of their own, before MPI is asked: so a job that must start its ranks itself is told from
 one whose ranks have been started, and a launcher that does not belong to the MPI library is noticed.

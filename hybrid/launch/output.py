@@ -146,7 +146,7 @@ class LaunchOutput:
         return shown if explained else [*self._consequences, *shown]
 
     def verdict(self, code: int) -> tuple[int, EnvironmentProblem | None]:
-        """The exit code of the job whose launcher ended with ``code``, and the error to tell, if nobody has."""
+        """The exit code of the job whose launcher ended with ``code``, and an error that no rank has reported."""
         if self.finished and (code == EXIT_OK or self.folder is None):  # what came after it changes no result
             return EXIT_OK, None
         if self._killed is not None:  # whatever other ranks said, they said because of it

@@ -58,7 +58,7 @@ def run_launch(
     silence_timeout_s: float | None = None,
     output: LaunchOutput | None = None,
 ) -> tuple[int, EnvironmentProblem | None]:
-    """Run to the end; the job's exit code, and the error that is still to be told.
+    """Run to the end; the job's exit code, and the error that is still to be reported.
 
     ``output`` knows afterwards what the ranks have announced. ``silence_timeout_s``: a rank or mpirun that stands still
     for so long ends the job.
@@ -97,7 +97,7 @@ def _settle(output: LaunchOutput, ended_well: bool) -> bool:
 
 
 def start_launcher(launch: Launch) -> Launched:
-    """A launcher that is told to end when the thread that calls this ends."""
+    """A launcher that the kernel signals to end when the thread that calls this ends."""
     mark = new_mark()
     try:
         # Its own session: Ctrl-C reaches us alone, and we end the launcher in order.

@@ -10,10 +10,10 @@ _ENDED = ("Z", "X")  # a zombie computes nothing: only its parent has not asked 
 def process_state(pid: int) -> str | None:
     """The letter of proc(5): R, S, D, T (stopped), t (traced) and others; None once the process has ended."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
-    state = told.rpartition(")")[2].split()[0]  # its name is in parentheses and may hold anything
+    state = status.rpartition(")")[2].split()[0]  # its name is in parentheses and may hold anything
     return None if state in _ENDED else state
 
 

@@ -1,7 +1,7 @@
 """Which of several processes gives no sign of life any more. Pure: no I/O, on the caller's clock.
 
 A sign is anything that changes while a process lives. Silence is counted from look to look, and a long pause between
-two looks (the watcher itself was stopped) counts as a short one: nobody is blamed for what nobody looked at.
+two looks (the watcher itself was stopped) counts as a short one: what was not watched does not count as silence.
 """
 
 from __future__ import annotations

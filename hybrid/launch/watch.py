@@ -72,7 +72,7 @@ class RankWatch:
         return signs
 
     def _sign(self, name: str, state: str | None, living: object, now: float) -> object:
-        """Of a process on this machine; one that has ended is mpirun's business, a traced one somebody's who looks."""
+        """Of a process on this machine; mpirun notices one that has ended; a traced one is being debugged."""
         if state == _STOPPED:
             self._stopped.add(name)
             return _STOPPED

@@ -36,7 +36,7 @@ is_weakly_connected = is_connected
 
 
 def strongly_connected_components(G: Graph) -> Iterator[set[Any]]:
-    """Whoever is reached comes before who reaches it, as in NetworkX, whose ``condensation`` builds on that."""
+    """A component comes before those that reach it, as in NetworkX, whose ``condensation`` builds on that."""
     return _reached_first(G, G.strong_components())
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# From so many edges on it is used by itself, where NetworkX is told that it may be (backend_priority); a graph that is
+# From so many edges on it is used by itself, where NetworkX is configured so (backend_priority); a graph that is
 # converted already is always taken. Measured on random graphs (docs/how-to/networkx.md): from there on the first call
 # pays, conversion included - but for UNWEIGHTED, where components took up to 2 times NetworkX's own before dicts were
 # read by compiled code; only the function with SEARCH was measured since.

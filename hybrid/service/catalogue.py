@@ -1,4 +1,4 @@
-"""The graphs that are in memory: where each came from, in which state it is, and what is told about it."""
+"""The graphs that are in memory: where each came from, in which state it is, and what clients see of it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Catalogue:
         return entry
 
     def remove(self, name: str) -> Entry:
-        """Forget a graph that nobody works on."""
+        """Forget a graph that no job uses."""
         with self._lock:
             entry = self.get(name)
             if entry.jobs or entry.state in ("waiting", "loading"):
@@ -133,7 +133,7 @@ class Catalogue:
 
 
 def default_name(config: GraphConfig) -> str:
-    """What a graph is called if nobody says."""
+    """The id of a graph for which the request gives none."""
     name = generator_name(config.generator) if config.path is None else Path(config.path).name
     cleaned = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "graph"
     return cleaned[:56]

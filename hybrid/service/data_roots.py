@@ -89,7 +89,7 @@ def ldbc_parts(path: Path) -> list[Path]:
     try:
         described = ldbc.describe(path) if sniff(path) == ldbc.NAME else None
     except (InputError, OSError):
-        return []  # whoever reads it will say what is wrong
+        return []  # reading it will raise the error
     if described is None:
         return []
     parts = (described.vertex_file, described.edge_file, described.properties_file)

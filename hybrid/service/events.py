@@ -1,4 +1,4 @@
-"""Live events: from any thread to every open stream, in order; a reader that is too slow loses events and is told."""
+"""Live events: from any thread to every open stream, in order; a slow reader loses events and gets a gap event."""
 
 from __future__ import annotations
 

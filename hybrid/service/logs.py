@@ -23,9 +23,9 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         facts = getattr(record, "facts", {})
-        told = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
+        pairs = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
         text = (
-            f"{when}.{int(record.msecs):03d}Z {record.levelname:7} {record.name} {record.getMessage()} {told}".rstrip()
+            f"{when}.{int(record.msecs):03d}Z {record.levelname:7} {record.name} {record.getMessage()} {pairs}".rstrip()
         )
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)

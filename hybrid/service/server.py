@@ -75,7 +75,7 @@ class Server:
         self._drained = threading.Timer(0, self._stop_running)
 
     def run(self) -> None:
-        """Serve until told to end."""
+        """Serve until a signal ends it."""
         keep_few_arenas()
         sys.setswitchinterval(_SWITCH_S)
         listening = bind(self.settings.host, self.settings.port)
@@ -124,7 +124,7 @@ class Server:
         self._signals += 1
         self.service.draining = True
         if isinstance(work := self.service.compute.running, Job):
-            self.service.book.excuse(work)  # whoever stops a service may lose patience, and kill it
+            self.service.book.excuse(work)  # an operator may lose patience and kill it
         if self._signals == 1:
             _log.info("draining", extra={"facts": {"signal": signal.Signals(number).name}})
             self.service.compute.close(stop_running=False)

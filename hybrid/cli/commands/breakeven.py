@@ -93,7 +93,7 @@ def execute(options: argparse.Namespace) -> int:
     devices = [Device(latency, rate) for rate in sorted(rates, reverse=True) for latency in sorted(latencies)]
     devices += [Device(0.0, PROFILES[name].flops, name) for name in options.devices]
     workloads = make_workloads(options.algorithms, graph, roots, config.engine)
-    points = measure(workloads, sizes, options.batches, devices, options.repeats, _tell)
+    points = measure(workloads, sizes, options.batches, devices, options.repeats, _note_point)
     identity = {
         "host": socket.gethostname(), "threads": int(numba.get_num_threads()),
         "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -125,7 +125,7 @@ def account(points: list[Point]) -> str:
     return table(heads, rows)
 
 
-def _tell(point: Point) -> None:
+def _note_point(point: Point) -> None:
     case = point.case
     at_once = f", {case.batch} at once" if case.batch > 1 else ""
     note(f"{case.algorithm}{at_once}, k = {count(case.k)}, {case.device.name}: {point.gain:.2f}x")

@@ -97,8 +97,8 @@ def modelled(found: Calibration) -> str:
         for model in models
     ]  # fmt: skip
     headings = ["device", "figures", *(f"{name} {count(k)}" for k in _MODELLED for name in ("files", "direct"))]
-    told = (
+    text = (
         f"a round of {USUAL_ITERATIONS} iterations by the formula, binary files as measured here, or handed over "
         "directly;\nlines that say `model` are published figures put into the formula: no NPU was measured"
     )
-    return f"{told}\n{table(headings, rows)}"
+    return f"{text}\n{table(headings, rows)}"

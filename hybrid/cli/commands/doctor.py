@@ -209,16 +209,16 @@ def check_graph(config: Config) -> Iterator[Finding]:
             return
         extent = extent_of(wanted)
         assert extent is not None
-        told = f"about {plural(extent.edges, 'edge')}, to be generated"
+        size = f"about {plural(extent.edges, 'edge')}, to be generated"
         if wanted.path is not None:
             form = sniff(wanted.path) if wanted.format == "auto" else wanted.format
-            told = f"{form}, about {plural(extent.edges, 'edge')}; only its beginning was read"
+            size = f"{form}, about {plural(extent.edges, 'edge')}; only its beginning was read"
             if Path(wanted.path).stat().st_size <= _READ_WHOLE:
                 edges = read_graph(wanted.path, format=wanted.format)
-                told = f"{form}, {plural(edges.edge_count, 'edge')} read"
+                size = f"{form}, {plural(edges.edge_count, 'edge')} read"
         require_room_to_open(wanted)
         needed = extent.build_bytes(wanted_direction(wanted), consume=True)
-        yield Finding("ok", "graph", f"{name}: {told}; building it takes about {needed / _GIB:.2f} GiB")
+        yield Finding("ok", "graph", f"{name}: {size}; building it takes about {needed / _GIB:.2f} GiB")
     except ExplainedError as error:
         line = "" if error.line is None else f", line {error.line}"
         yield Finding(
@@ -270,8 +270,8 @@ def check_mpi(config: Config) -> Iterator[Finding]:
         yield Finding("FAIL", "mpi", f"mpirun failed: {error}", install_packages(*MPI, again=True))
         return
     if done.returncode or not facts:
-        told = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        yield Finding("FAIL", "mpi", f"mpirun failed: {told}", install_packages(*MPI, again=True))
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        yield Finding("FAIL", "mpi", f"mpirun failed: {last}", install_packages(*MPI, again=True))
     elif len(facts) > 1:
         yield Finding(
             "FAIL", "mpi", "every rank is 0 of 1: mpirun and mpi4py are of different MPIs", "set cluster.mpirun"

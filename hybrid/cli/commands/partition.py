@@ -138,8 +138,8 @@ def least_sent(described: list[dict[str, Any]], config: Config) -> str:
         sent = {one["policy"]: _bytes_sent(one) for one in described if one["ranks"] == parts}
         least = " and ".join(policy for policy, size in sent.items() if size == min(sent.values()))
         auto, why = automatic_policy(config.engine, parts)
-        told = f"least is sent by {least}, {_size(min(sent.values()))}; " if len(sent) > 1 else ""
-        lines.append(f"{plural(parts, 'rank')}: {told}cluster.policy auto takes {auto} ({why})")
+        cheapest = f"least is sent by {least}, {_size(min(sent.values()))}; " if len(sent) > 1 else ""
+        lines.append(f"{plural(parts, 'rank')}: {cheapest}cluster.policy auto takes {auto} ({why})")
     return "\n".join(lines)
 
 

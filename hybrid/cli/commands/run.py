@@ -52,11 +52,11 @@ def execute(options: argparse.Namespace) -> int:
             _require_room(config.graph)  # before there is a result folder or a worker
         finished = run_job(config)
     if finished is not None:
-        _tell(finished.summary, finished.folder)
+        _say_account(finished.summary, finished.folder)
     return EXIT_OK
 
 
-def _tell(summary: dict[str, Any], folder: Path) -> None:
+def _say_account(summary: dict[str, Any], folder: Path) -> None:
     say((account if summary["algorithm"] == "bfs" else library_account)(summary, folder))
 
 
@@ -99,7 +99,7 @@ def _launch(config: Config, options: argparse.Namespace) -> int:
     if error is not None:
         raise error
     if code == EXIT_OK and output.folder is not None:
-        _tell(read_summary(Path(output.folder[1])), Path(output.folder[1]))
+        _say_account(read_summary(Path(output.folder[1])), Path(output.folder[1]))
     return code
 
 
@@ -255,15 +255,15 @@ def _again(repair: dict[str, Any]) -> str:
 
 def prediction_text(predicted: dict[str, Any]) -> str:
     """Predicted beside measured, in a line."""
-    told = []
+    ways = []
     for name in ("cpu_only", "hybrid"):
         expected, measured = predicted.get(f"{name}_seconds"), predicted.get(f"measured_{name}_seconds")
         if expected is not None:
             beside = "" if measured is None else f" (measured {seconds(measured)})"
             way = "CPU-only" if name == "cpu_only" else f"hybrid ({predicted['mode']})"
-            told.append(f"{way} {seconds(expected)}{beside}")
+            ways.append(f"{way} {seconds(expected)}{beside}")
     truth = "measured here" if predicted["kind"] == "measured" else "a model, not measured"
-    return f"predicted {', '.join(told)}; device {predicted['device']}, {truth}"
+    return f"predicted {', '.join(ways)}; device {predicted['device']}, {truth}"
 
 
 def _ranks_line(ranks: dict[str, Any]) -> str:

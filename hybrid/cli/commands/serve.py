@@ -1,4 +1,4 @@
-"""``serve``: keep graphs in memory and answer over HTTP, until told to end."""
+"""``serve``: keep graphs in memory and answer over HTTP, until a signal ends it."""
 
 from __future__ import annotations
 

@@ -71,12 +71,12 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
         raise _wrong(folder, "summary.json has not one entry per run")
     for row, (source, run) in enumerate(zip(sources, runs, strict=True)):
         task = Task(graph, config, source, thorough=True)
-        told = run.get("facts", run) if isinstance(run, dict) else None
+        claimed = run.get("facts", run) if isinstance(run, dict) else None
         claims = run.get("counters") if isinstance(run, dict) else None
         claims = claims if isinstance(claims, dict) else {}
         facts = prove(description, task, {name: array[row] for name, array in arrays.items()}, folder, claims)
         about = "" if source is None else f"source {source.user_id}: "
-        if not same_facts(told, facts):
+        if not same_facts(claimed, facts):
             raise _wrong(folder, f"{about}summary.json does not tell what the arrays say: {facts}")
         unfinished = description.unfinished(claims)
         ending = f"; not converged: {unfinished}" if unfinished else ""

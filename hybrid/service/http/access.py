@@ -27,10 +27,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 _log = logging.getLogger("tandem.access")
 
-OPEN = ("/healthz", "/readyz", "/", "/docs", "/favicon.ico")  # say nothing of anybody's data
+OPEN = ("/healthz", "/readyz", "/", "/docs", "/favicon.ico")  # say nothing about data
 UPLOAD = "/v1/graphs/upload"
 MOST_JSON_BYTES = 1 << 20
-TRUSTED = "tandem.trusted"  # in the scope: whoever asks may see everything
+TRUSTED = "tandem.trusted"  # in the scope: the client may see everything
 STRANGER = "tandem.stranger"  # in the scope: called if that is not so
 JSON_ROUTES = ("/v1/graphs", "/v1/jobs")
 _SHORTEST_TOKEN = 16

@@ -235,7 +235,7 @@ def _add_new_graphs(app: FastAPI, service: Service) -> None:
         try:
             await _save_body(request, draft, service.disk.make_room)
             entry = await service.look(service.add_upload, id, draft, {"upload": True, "directed": directed})
-        except ClientDisconnect:  # nobody hears it; the log has a line instead of a traceback
+        except ClientDisconnect:  # the client is gone; the log has a line instead of a traceback
             raise Problem(400, "the upload ended too early", "send all of the file") from None
         finally:
             draft.unlink(missing_ok=True)

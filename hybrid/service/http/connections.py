@@ -99,7 +99,7 @@ class Connections:
         self._idle.pop(connection, None)
 
     def rest(self, connection: Connection) -> None:
-        """A request was answered, or needs no token: whoever takes the page slowly keeps nobody out."""
+        """A request was answered, or needs no token: a client that reads slowly keeps no other out."""
         if connection in self.open:
             self._idle[connection] = None
 

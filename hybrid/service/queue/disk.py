@@ -1,7 +1,7 @@
 """What the service keeps on disk, and the bound of it: results, uploads, and the graphs that it built into the cache.
 
 Invariant: where there is more than ``service.disk_bytes``, the oldest goes first: results of jobs that are over, and
-built graphs that are not in memory. Uploads stay, since their graphs are in use. Cached graphs that somebody else
+built graphs that are not in memory. Uploads stay, since their graphs are in use. Cached graphs that another program
 built are not counted and not removed; the journal knows which are the service's.
 """
 

@@ -212,7 +212,7 @@ def read_document(path: Path) -> dict[str, Any] | None:
 
 
 def _is_job(document: dict[str, Any]) -> bool:
-    """Whether a document is what clients are told of a job: it may be damaged, or of another program."""
+    """Whether a document is a job as clients may see it: it may be damaged, or of another program."""
     try:
         JobAnswer.model_validate(document, strict=True)
     except ValidationError:

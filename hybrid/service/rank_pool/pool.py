@@ -2,7 +2,7 @@
 
 MPI ends all ranks when one dies, so the service stands outside: it starts ``mpirun``, talks to rank 0 over a socket
 (wire.py), notices when a rank ends or stands still, ends the rest and starts another pool. Invariant: an order is
-answered by the pool it was given to, or ``PoolLost`` is raised; what a pool says of an order nobody waits for is
+answered by the pool it was given to, or ``PoolLost`` is raised; frames of an order without a waiting job are
 dropped.
 """
 
@@ -42,7 +42,7 @@ _LOOK_S = 0.25
 _SOON_S = 0.02
 _PIPE_BYTES = 4096
 _MOST_WAITING = 4  # results that wait for their check: further ones wait in the pool
-_LAUNCHER_ENDED = "the launcher has ended"  # which itself, or a rank, has told why
+_LAUNCHER_ENDED = "the launcher has ended"  # it, or a rank, has given the reason
 _OVER = ("done", "problem", "stopped")
 
 
@@ -65,15 +65,15 @@ class RankPool:
         self._thread: threading.Thread | None = None
         self._first: ExplainedError | None = None  # why the very first pool did not come
         self._tickets = 0
-        self._wanted = 0  # the order that somebody waits for
+        self._wanted = 0  # the order whose frames a job waits for
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._given: set[int] = set()  # orders that the present pool has
         self._stopping: dict[int, float] = {}  # of these, which shall stop, and until when
         self._clogged = self._deaf = False
-        self._unheard = False  # a rank does not do what it is told
+        self._unheard = False  # a rank does not obey
         self._wake_read, self._wake_write = -1, -1  # a pipe to the keeper
-        self._bell_read, self._bell_write = -1, -1  # and one to whoever waits for frames
+        self._bell_read, self._bell_write = -1, -1  # and one to the thread that waits for frames
 
     # ------------------------------------------------------------------------------------- life
 
@@ -151,8 +151,8 @@ class RankPool:
                     self._wanted = 0
                     return frame.facts
                 elif frame.kind == "problem":
-                    told = frame.facts["problem"]
-                    raise Problem(int(told["status"]), str(told["detail"]), str(told["fix"]))
+                    problem = frame.facts["problem"]
+                    raise Problem(int(problem["status"]), str(problem["detail"]), str(problem["fix"]))
         finally:
             if self._wanted == ticket:
                 self._wanted = 0
@@ -170,7 +170,7 @@ class RankPool:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._bell_read, _PIPE_BYTES)
                 if self.state.restarts != losses or self.state.state == ENDING:
-                    self._wanted = 0  # nobody is there to be told to stop
+                    self._wanted = 0  # no rank is left that could stop it
                     raise PoolLost(self.state.reason, guilty=True) from None
                 continue
             if frame.ticket == ticket:
@@ -212,7 +212,7 @@ class RankPool:
                 time.sleep(min(left, _LOOK_S))
 
     def _forget_orders(self) -> None:
-        """They were given to a pool that is no more; whoever waits will be told."""
+        """They were given to ranks that have ended; a thread that waits for one gets PoolLost."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._outbox.get_nowait()
@@ -346,7 +346,7 @@ class RankPool:
         except (OSError, ValueError, WireError) as error:
             if not self._deaf:
                 _log.warning("crew: rank 0 cannot be understood: %s", error)
-        finally:  # whatever it was: a pool that nobody hears is ended
+        finally:  # whatever it was: ranks without a listener are ended
             self._deaf = True
             self._wake()
 

@@ -1,6 +1,6 @@
 """One pool as processes: the launcher, a connection and a handle for each rank, and what all of them say.
 
-Invariant: every process handle belongs to a rank that came to our socket, whose folder nobody else may enter; when
+Invariant: every process handle belongs to a rank that came to our socket, whose folder no other user may enter; when
 ``end`` returns, launcher and ranks of this machine are gone.
 """
 
@@ -118,8 +118,8 @@ class PoolProcess:
         """Take in who has come to the socket; None if it is none of ours."""
         connection, _ = self.listening.accept()
         connection.settimeout(_HELLO_S)
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, user, _ = _CREDENTIALS.unpack(told)
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, user, _ = _CREDENTIALS.unpack(credentials)
         stream = reader(connection)
         try:
             process = os.pidfd_open(pid)
@@ -180,7 +180,7 @@ class PoolProcess:
         return self.over
 
     def end(self, fallback: str, *, by_force: bool) -> EnvironmentProblem:
-        """Make sure that nothing is left of it; why it ended, or ``fallback`` if nobody says.
+        """Make sure that nothing is left of it; why it ended, or ``fallback`` if no rank gave a reason.
 
         ``by_force``: ``fallback`` is the reason, and ranks that would not listen to the launcher are killed first.
         """

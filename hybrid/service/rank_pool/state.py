@@ -14,12 +14,12 @@ from typing import Any
 STARTING, UP, RESTARTING, FAILED, ENDING = "starting", "up", "restarting", "failed", "ending"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 30.0
 STEADY_S = 30.0  # a pool that lasted so long was no failed start: the next pause is short again
-HOPELESS = 4  # starts in a row without a pool: jobs for it are told so
+HOPELESS = 4  # failed starts in a row after which jobs for it are refused
 
 
 @dataclass
 class PoolState:
-    """Fed by the keeper, read by everybody."""
+    """Written by the keeper thread, read by all."""
 
     wanted: int
     state: str = STARTING

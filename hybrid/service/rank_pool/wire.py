@@ -42,10 +42,10 @@ class Frame:
 def frame_bytes(frame: Frame) -> bytes:
     """A frame as it travels."""
     header = {"kind": frame.kind, "facts": frame.facts, "arrays": list(frame.arrays)}
-    told = json.dumps(header, default=plain_number).encode()
+    head = json.dumps(header, default=plain_number).encode()
     into = io.BytesIO()
-    into.write(_LENGTH.pack(len(told)))
-    into.write(told)
+    into.write(_LENGTH.pack(len(head)))
+    into.write(head)
     for array in frame.arrays.values():
         np.lib.format.write_array(into, np.ascontiguousarray(array), allow_pickle=False)
     return into.getvalue()
@@ -70,11 +70,11 @@ def read_frame(stream: IO[bytes]) -> Frame | None:
     (length,) = _LENGTH.unpack(start)
     if length > _LONGEST_HEADER:
         raise WireError(f"a header of {length} bytes is no header")
-    told = stream.read(length)
-    if len(told) < length:
+    head = stream.read(length)
+    if len(head) < length:
         raise WireError("a header is cut off")
     try:
-        header = json.loads(told)
+        header = json.loads(head)
         arrays = {str(name): read_npy(stream) for name in header["arrays"]}
         return Frame(str(header["kind"]), dict(header["facts"]), arrays)
     except (ValueError, TypeError, KeyError, EOFError) as error:
