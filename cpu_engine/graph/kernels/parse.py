@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from cpu_engine.intrinsics.borrowed import borrow
+
 # Status, out[STATUS].
 OK = 0
 NOT_A_NUMBER = 1
@@ -359,6 +361,7 @@ def parse_rows(text, spec, parsed):
     Races      none: a call owns ``parsed``.
     Work       O(bytes), one pass, no allocation. The outputs hold a row per line of ``text``.
     """
+    text, spec, parsed = borrow(text), borrow(spec), borrow(parsed)  # or every line's call would count references
     stop, lead, columns, out = text.size, spec[LEAD], spec[COLUMNS], parsed.out
     last_newline = stop - 1
     while last_newline >= 0 and text[last_newline] != NEWLINE:
@@ -437,6 +440,7 @@ def parse_ragged(text, spec, parsed, rows):
     Races      none; blocks of an implicit file are parsed in order, because FIRST_ROW comes from the block before.
     Work       O(bytes), one pass, no allocation. The outputs hold half an entry per byte of ``text``.
     """
+    text, spec, parsed = borrow(text), borrow(spec), borrow(parsed)  # or every line's call would count references
     stop, implicit, out = text.size, spec[IMPLICIT] != 0, parsed.out
     row, edge, position, status = 0, 0, 0, OK
     out[HARD] = 0
