@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from exchange.codec import binary, payload, text
 from exchange.codec.payload import CoreFile, Question
-from exchange.codec.text import Header, IntArray
 from exchange.errors import ExchangeError, RoundGone
 from exchange.filesystem.disk import DISK, Disk, disk_error
 from exchange.filesystem.folder import Folder
@@ -106,22 +105,10 @@ class WorkerMailbox:
         folder = self._folder(round_id)
         return self._identity(folder, layout.mind_graph_name(_format(folder)))
 
-    def load_core(self, round_id: str) -> tuple[IntArray, CoreIdentity]:
-        """The core's edges, int64[e, 2] ([e, 3] when weighted), and the file's identity."""
-        core, identity = self.load_core_file(round_id)
-        return core.edges, identity
-
-    def load_core_file(self, round_id: str) -> tuple[CoreFile, CoreIdentity]:
+    def load_core(self, round_id: str) -> tuple[CoreFile, CoreIdentity]:
         """The core with its weights, of whichever type, and the file's identity."""
         folder = self._folder(round_id)
         return self._load_core(folder, _format(folder))
-
-    def load_values(self, round_id: str) -> tuple[IntArray, Header]:
-        """The values of a single vector of min-plus, int64[r, 2] rows `vertex value`, and the file's header."""
-        question = self.load_question(round_id)
-        if question.pairs is None:
-            raise ExchangeError("these are rows of a batch", path=self.directory / round_id, fix="use load_question")
-        return question.pairs, question.header
 
     def load_question(self, round_id: str) -> Question:
         """The round: its program, and pairs or rows."""
@@ -170,15 +157,10 @@ class WorkerMailbox:
         self._folder(round_id).create_flag(layout.OK_FLAG)
         self._over.add(round_id)
 
-    def write_answer(self, round_id: str, pairs: npt.NDArray[np.integer], header: payload.Facts) -> None:
-        """``write_data``, then ``create_ok``."""
-        self.write_data(round_id, pairs, header)
-        self.create_ok(round_id)
-
     # ------------------------------------------------------------------------------------ indexes
 
     def pending_indexes(self) -> list[str]:
-        """Cores whose index somebody waits for, by name; as for rounds, only those of the job that owns the place."""
+        """Cores whose index is asked for, by name; as for rounds, only those of the job that owns the directory."""
         top = self._open_top()
         owner = read_owner(top).get("token")
         listed = top.names()

@@ -48,18 +48,11 @@ class CoreIndex:
         return absolute(values, base)
 
 
-def all_pairs(program: CoreProgram, keep_going: KeepGoing = lambda: True) -> CoreIndex:
-    """Distances between all vertices of the resident core, by repeated boolean matrix products."""
-    building = IndexBuilding(program)
-    while not building.advance(keep_going):
-        pass
-    return building.finish()
-
-
 class IndexBuilding:
     """An index in the making, block by block of rows, so that rounds can be served in between.
 
-    Every vertex is the source of a row; a product advances all rows of a block by one level.
+    Distances between all vertices of the resident core, by repeated boolean matrix products. Every vertex is the source
+    of a row; a product advances all rows of a block by one level.
     """
 
     def __init__(self, program: CoreProgram, rows_at_once: int = ROWS_AT_ONCE) -> None:
@@ -87,8 +80,8 @@ class IndexBuilding:
         return self._next >= len(self._distance)
 
     def finish(self) -> CoreIndex:
-        """The index. When the core turns out to have a diameter, the program is told (``CoreProgram.diameter``),
-        which then uses the closed form if it is at most 2."""
+        """The index. If all vertices reach each other, set ``CoreProgram.diameter``: the program then uses the closed
+        form if that is at most 2."""
         index = CoreIndex(self.program.vertices, self._distance)
         self.program.diameter = index.diameter
         return index

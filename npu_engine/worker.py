@@ -182,7 +182,7 @@ class Worker:
     def _load_core(self, round_id: str, identity: CoreIdentity, question: Question) -> CoreProgram:
         began = time.perf_counter()
         self._pulse.beat("loading")
-        found, identity = self._mailbox.load_core_file(round_id)
+        found, identity = self._mailbox.load_core(round_id)
         parsed = time.perf_counter()
         self._loading = key = identity, question.program.name
         core = self._cores.place(key, found.edges, found.weight)

@@ -165,7 +165,7 @@ DRIVER: dict[str, tuple[Any, ...]] = {
 KERNEL: dict[str, tuple[Any, ...]] = {
     "centrality.kernels.betweenness.BLOCK": (1, 3, 8),
     "centrality.kernels.betweenness.COLUMNS": (1, 2, 4),
-    "centrality.kernels.betweenness.LISTED": (1, 2, 5),
+    "centrality.kernels.betweenness.GATHERED": (1, 2, 5),
     "bfs.many.kernels.bitplanes._BLOCK": (1, 3),
     "bfs.strategies.kernels.buckets.CHUNK": (1, 3),
     "components.kernels.weak.BLOCK": (1, 3, 8),
@@ -220,7 +220,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         bfs.many.engine: _ALL
         bfs.strategies.small_levels: _ALL
         components.ranks: _MOST
-        kcore.ranks: _NOBODY
+        kcore.ranks: _NONE_LEFT
         sssp.ranks: _NOTHING_WAITS
         bfs.traversal: UNREACHED
         graph.formats.rows: HIGHEST_ID
@@ -309,7 +309,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         intrinsics.prefetch: _READ _KEEP _DATA
         sssp.kernels.ranks: STATE HEAD SIZE IN_MIDDLE IN_FAR EDGES TAKEN
         sssp.kernels.bins: FREE LOST BEYOND NO_ROOM
-        sssp.kernels.buckets: VOTE_BIN VOTE_EDGES VOTE_EXPANDED VOTE_LOST VOTE_WORK DEALT HELD
+        sssp.kernels.buckets: VOTE_BIN VOTE_EDGES VOTE_EXPANDED VOTE_LOST VOTE_WORK READY HELD
         sssp.kernels.buckets: NOTHING_LEFT OUT_OF_ROUNDS ENOUGH_WORK REFILL
         sssp.kernels.skeleton: ANCHOR WAY TOWARDS
         sssp.kernels.check: UNWITNESSED IMPROVABLE FALSE_ROOT STRAY ROOTLESS

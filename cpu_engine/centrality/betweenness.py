@@ -19,7 +19,9 @@ import numpy as np
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS, ManyBfs
 from cpu_engine.centrality.kernels.betweenness import (
     COLUMNS,
-    LISTED,
+    GATHERED,
+    Rows,
+    Sums,
     mark_level_step,
     pull_dependencies_step,
     pull_paths_step,
@@ -111,8 +113,9 @@ class _Brandes:
         self._bounds = np.searchsorted(graph.in_offsets, np.arange(threads + 1) * graph.m // threads)
         self._bounds[0], self._bounds[-1] = 0, n
         self._sigma, self._front, self._fresh = (np.zeros(0, np.float64) for _ in range(3))
-        self._totals = np.zeros((threads, COLUMNS), np.float64)
-        self._listed = np.zeros((threads, LISTED + 1), self._targets.dtype)
+        self._sums = Sums(
+            np.zeros((threads, COLUMNS), np.float64), np.zeros((threads, GATHERED + 1), self._targets.dtype)
+        )
 
     def add(self, weight: np.ndarray, leaves: np.ndarray, score: np.ndarray) -> int:
         """Add the dependencies of all roots with a weight, or leaves; returns how many roots that were."""
@@ -171,8 +174,8 @@ class _Brandes:
                 )  # fmt: skip
             else:
                 pull_paths_step(
-                    graph.in_offsets, self._sources, before.word, level.word, self._front, self._fresh, self._sigma,
-                    self._totals, self._listed, np.zeros(1, np.int64),
+                    Rows(graph.in_offsets, self._sources), before.word, level.word, self._front, self._fresh,
+                    self._sigma, np.zeros(1, np.int64), self._sums,
                 )  # fmt: skip
             self._front, self._fresh = self._fresh, self._front
 
@@ -182,8 +185,8 @@ class _Brandes:
         turn_around_step(levels.at(levels.deepest).word, self._sigma, self._front)
         for depth in range(levels.deepest - 1, 0, -1):
             pull_dependencies_step(
-                graph.out_offsets, self._targets, levels.at(depth + 1).word, levels.at(depth).word, self._front,
-                self._fresh, self._sigma, factor, score, self._totals, self._listed, np.zeros(1, np.int64),
+                Rows(graph.out_offsets, self._targets), levels.at(depth + 1).word, levels.at(depth).word, self._front,
+                self._fresh, self._sigma, factor, score, np.zeros(1, np.int64), self._sums,
             )  # fmt: skip
             self._front, self._fresh = self._fresh, self._front
 

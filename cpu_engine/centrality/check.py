@@ -16,6 +16,7 @@ import numpy as np
 from cpu_engine.centrality.kernels.betweenness_check import weigh_paths_step
 from cpu_engine.centrality.kernels.closeness import search_alone_step
 from cpu_engine.counted import plural
+from cpu_engine.findings import for_one
 from cpu_engine.graph.graph import Graph
 from cpu_engine.threads import threads_for
 
@@ -39,10 +40,7 @@ class CentralityCheck:
         """One sentence; with the graph, examples are named by the user's id."""
         if self.holds:
             return self.what
-        return "; ".join(
-            text if graph is None or v < 0 else f"{text} (vertex {int(graph.user_ids[graph.user_position[v]])} for one)"
-            for text, v in self.findings
-        )
+        return "; ".join(text + for_one(graph, v) for text, v in self.findings)
 
 
 def check_betweenness(

@@ -14,6 +14,7 @@ import numpy as np
 
 from cpu_engine.communities.kernels.check_labels import repeat_round_step
 from cpu_engine.counted import plural
+from cpu_engine.findings import for_one
 from cpu_engine.graph.graph import Graph
 from cpu_engine.threads import alone_if_small
 
@@ -34,10 +35,8 @@ class LabelsCheck:
         """One sentence; with the graph, the example is named by the user's id."""
         if self.holds:
             return f"{plural(self.iterations, 'round made again gives', 'rounds made again give')} the same labels"
-        named = graph is not None and self.example >= 0
-        who = f" (vertex {int(graph.user_ids[graph.user_position[self.example]])} for one)" if graph and named else ""
         differ = plural(self.wrong, "label differs", "labels differ")
-        return f"{differ} from those of {plural(self.iterations, 'round')} made again{who}"
+        return f"{differ} from those of {plural(self.iterations, 'round')} made again{for_one(graph, self.example)}"
 
 
 @alone_if_small

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpu_engine.communities.kernels.louvain import (
+    Weights,
     merge_communities_step,
     move_vertices_step,
     number_communities_step,
@@ -37,21 +38,6 @@ class LouvainResult:
     modularity: float
     levels: int  # times that parts were made vertices
     moves: int
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """A symmetric matrix by rows, its diagonal apart (kernels/louvain.py); entries on it in the rows do not count."""
-
-    offsets: np.ndarray
-    ids: np.ndarray
-    weight: np.ndarray
-    loops: np.ndarray
-    strength: np.ndarray  # sums of rows, diagonal included
-
-    @property
-    def whole(self) -> float:
-        return float(self.strength.sum())
 
 
 @alone_if_small
@@ -76,7 +62,7 @@ def louvain(graph: Graph, *, resolution: float = 1.0, seed: int = 0) -> LouvainR
     return LouvainResult(first[label], first.size, reached, levels, moves)
 
 
-def _round(weights: _Weights, resolution: float, random: np.random.Generator, label: np.ndarray) -> tuple[int, int]:
+def _round(weights: Weights, resolution: float, random: np.random.Generator, label: np.ndarray) -> tuple[int, int]:
     """Move, divide and merge from the given labels on until nothing can be merged; returns the moves and the merges."""
     community, where = label.copy(), np.arange(label.size, dtype=np.int32)
     moves, merges = 0, 0
@@ -100,44 +86,40 @@ def _number(community: np.ndarray) -> int:
     return int(number_communities_step(community, np.full(community.size, -1, np.int32)))
 
 
-def _divide(weights: _Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> np.ndarray:
+def _divide(weights: Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> np.ndarray:
     n = community.size
     order, part = random.permutation(n).astype(np.int32), np.arange(n, dtype=np.int32)
     refine_step(
-        order, weights.offsets, weights.ids, weights.weight, weights.strength, weights.whole, float(resolution),
-        community, part, weights.strength.copy(), np.ones(n, np.uint8), np.zeros(n, np.float64), np.empty(n, np.int32),
+        order, weights, float(resolution), community, part, weights.strength.copy(), np.ones(n, np.uint8),
+        np.zeros(n, np.float64), np.empty(n, np.int32),
     )  # fmt: skip
     return part
 
 
-def _move(weights: _Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> int:
+def _move(weights: Weights, resolution: float, random: np.random.Generator, community: np.ndarray) -> int:
     n = community.size
     queue = random.permutation(n).astype(np.int32)
     inside = np.bincount(community, weights=weights.strength, minlength=n)
     waiting, near, touched = np.ones(n, np.uint8), np.zeros(n, np.float64), np.empty(n, np.int32)
-    return int(
-        move_vertices_step(
-            weights.offsets, weights.ids, weights.weight, weights.strength, weights.whole, float(resolution), queue,
-            waiting, community, inside, near, touched,
-        )
-    )  # fmt: skip
+    return int(move_vertices_step(weights, float(resolution), queue, waiting, community, inside, near, touched))
 
 
-def _merge(weights: _Weights, community: np.ndarray, count: int) -> _Weights:
+def _merge(weights: Weights, community: np.ndarray, count: int) -> Weights:
     members = np.argsort(community, kind="stable").astype(np.int32)
     begin = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(community, minlength=count), out=begin[1:])
     offsets, loops = np.zeros(count + 1, np.int64), np.zeros(count, np.float64)
     ids, weight = np.empty(weights.ids.size, np.int32), np.empty(weights.ids.size, np.float64)
     merge_communities_step(
-        weights.offsets, weights.ids, weights.weight, weights.loops, community, begin, members,
-        np.zeros(count, np.float64), np.empty(count, np.int32), offsets, ids, weight, loops,
+        weights, community, begin, members, np.zeros(count, np.float64), np.empty(count, np.int32),
+        offsets, ids, weight, loops,
     )  # fmt: skip
     strength = np.bincount(community, weights=weights.strength, minlength=count)
-    return _Weights(offsets, ids[: offsets[-1]].copy(), weight[: offsets[-1]].copy(), loops, strength)
+    size = offsets[-1]
+    return Weights(offsets, ids[:size].copy(), weight[:size].copy(), loops, strength, float(strength.sum()))
 
 
-def _weights_of(graph: Graph) -> _Weights:
+def _weights_of(graph: Graph) -> Weights:
     """The graph's rows, a directed one's with the in-edges behind the out-edges."""
     arc_weight = np.ones(graph.m, np.float64) if graph.weight is None else graph.weight.astype(np.float64)
     unfit = np.flatnonzero(~((arc_weight >= 0) & np.isfinite(arc_weight)))
@@ -157,10 +139,10 @@ def _weights_of(graph: Graph) -> _Weights:
     diagonal = np.where(ids == rows, weight, 0.0)
     loops = np.bincount(rows, weights=diagonal, minlength=graph.n) * (1 if graph.directed else 2)
     strength = np.bincount(rows, weights=weight - diagonal, minlength=graph.n) + loops
-    return _Weights(offsets, ids, weight, loops, strength)
+    return Weights(offsets, ids, weight, loops, strength, float(strength.sum()))
 
 
-def _modularity(weights: _Weights, resolution: float, label: np.ndarray) -> float:
+def _modularity(weights: Weights, resolution: float, label: np.ndarray) -> float:
     rows = np.repeat(label, np.diff(weights.offsets))
     own = np.repeat(np.arange(label.size, dtype=np.int32), np.diff(weights.offsets))
     inner = (rows == label[weights.ids]) & (own != weights.ids)

@@ -7,8 +7,6 @@ Labels must be their classes' smallest ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cpu_engine.components.kernels.check import (
@@ -17,41 +15,24 @@ from cpu_engine.components.kernels.check import (
     check_strong_step,
     check_weak_step,
 )
-from cpu_engine.counted import plural
+from cpu_engine.findings import Findings
 from cpu_engine.graph.graph import Graph
 from cpu_engine.threads import alone_if_small
 
-CLAIMS = (  # of one finding, of several
-    ("arc between components", "arcs between components"),
-    ("vertex that is not connected to its label", "vertices that are not connected to their label"),
-    (
-        "vertex whose label is not the smallest of the component",
-        "vertices whose label is not the smallest of the component",
-    ),
-    ("component on a cycle with others", "components on a cycle with others"),
-)
 
+class ComponentsCheck(Findings):
+    """The claims about labels of components."""
 
-@dataclass(frozen=True)
-class ComponentsCheck:
-    """The findings; ``holds`` when there are none."""
-
-    findings: tuple[int, ...]
-    examples: tuple[int, ...]  # one internal vertex per kind of finding, -1 where there is none
-
-    @property
-    def holds(self) -> bool:
-        return not any(self.findings)
-
-    def explain(self, graph: Graph | None = None) -> str:
-        """One sentence on what is wrong; with the graph, one vertex of each kind is named by the user's id."""
-        wrong = [
-            plural(count, *claim)
-            + ("" if graph is None else f" (vertex {int(graph.user_ids[graph.user_position[example]])} for one)")
-            for count, claim, example in zip(self.findings, CLAIMS, self.examples, strict=True)
-            if count
-        ]
-        return "; ".join(wrong) if wrong else "every component is connected, and no two belong together"
+    claims = (
+        ("arc between components", "arcs between components"),
+        ("vertex that is not connected to its label", "vertices that are not connected to their label"),
+        (
+            "vertex whose label is not the smallest of the component",
+            "vertices whose label is not the smallest of the component",
+        ),
+        ("component on a cycle with others", "components on a cycle with others"),
+    )
+    sound = "every component is connected, and no two belong together"
 
 
 @alone_if_small
@@ -64,7 +45,7 @@ def check_components(graph: Graph, label: np.ndarray) -> ComponentsCheck:
             graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources,
             label, mark, queue, findings, example,
         )  # fmt: skip
-    return _check(findings, example)
+    return ComponentsCheck.of(findings, example)
 
 
 @alone_if_small
@@ -85,15 +66,11 @@ def check_strong_components(graph: Graph, label: np.ndarray) -> ComponentsCheck:
         check_acyclic_step(
             graph.out_offsets, graph.out_targets, label, begin, member, arriving, queue, findings, example
         )
-    return _check(findings, example)
+    return ComponentsCheck.of(findings, example)
 
 
 def _start(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nothing is found yet but wrong names: with those, floods would begin nowhere or leave the arrays."""
-    findings, example = np.zeros(len(CLAIMS), np.int64), np.full(len(CLAIMS), -1, np.int64)
+    """Find wrong labels first: with those, floods would begin nowhere or leave the arrays."""
+    findings, example = ComponentsCheck.start()
     check_labels_step(label, findings, example)
     return findings, example
-
-
-def _check(findings: np.ndarray, example: np.ndarray) -> ComponentsCheck:
-    return ComponentsCheck(tuple(findings.tolist()), tuple(example.tolist()))

@@ -11,24 +11,32 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 
-def borrow(array):
-    """The same array, uncounted; None stays None."""
-    return array
+def borrow(value):
+    """The same array, or tuple of arrays and other values (tuples among them), uncounted."""
+    return value
+
+
+def _uncounted(context, builder, kind, value):
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        members = cgutils.unpack_tuple(builder, value, len(kind))
+        borrowed = [_uncounted(context, builder, kind[i], member) for i, member in enumerate(members)]  # type: ignore[index]
+        return context.make_tuple(builder, kind, borrowed)
+    return value
 
 
 @intrinsic
-def _borrow(typingctx, array):
+def _borrow(typingctx, value):
     def codegen(context, builder, signature, args):
-        borrowed = context.make_array(signature.args[0])(context, builder, args[0])
-        borrowed.meminfo = cgutils.get_null_value(borrowed.meminfo.type)
-        borrowed.parent = cgutils.get_null_value(borrowed.parent.type)
-        return borrowed._getvalue()
+        return _uncounted(context, builder, signature.args[0], args[0])
 
-    return array(array), codegen
+    return value(value), codegen
 
 
 @overload(borrow)
-def _overload_borrow(array):
-    if isinstance(array, types.Array):
-        return lambda array: _borrow(array)  # type: ignore[call-arg]
-    return lambda array: array
+def _overload_borrow(value):
+    return lambda value: _borrow(value)  # type: ignore[call-arg]

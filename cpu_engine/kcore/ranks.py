@@ -30,7 +30,7 @@ from cpu_engine.graph.partition.part import Part
 from cpu_engine.kcore.kernels import ranks as kernel
 from cpu_engine.ranks.statistics import RankStatistics
 
-_NOBODY = np.iinfo(np.int64).max
+_NONE_LEFT = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,19 @@ class CoreNumbersOnRanks:
         for phase in self._gone.phases:
             assert isinstance(phase, SparsePhase)
             phase.follow(self._changes)
-        self._degree = np.empty(part.masters, np.int32)
         self._core, self._losses = np.empty(size, np.uint32), np.empty(size, np.uint32)
-        self._stack, self._alive = np.empty(size, np.int32), np.empty(part.masters, np.int32)
         self._state = np.zeros(kernel.STATE, np.int64)
-        self._listing = (self._changes.mark, self._changes.vertices, self._changes.counts)
+        self._peeling = kernel.Peeling(
+            degree=np.empty(part.masters, np.int32),
+            core=self._core,
+            losses=self._losses,
+            alive=np.empty(part.masters, np.int32),
+            stack=np.empty(size, np.int32),
+            state=self._state,
+            mark=self._changes.mark,
+            changes=self._changes.vertices,
+            counts=self._changes.counts,
+        )
 
     def run(self) -> Generator[Any, Any, CoreNumbersOutcome]:
         """All core numbers."""
@@ -68,16 +76,14 @@ class CoreNumbersOnRanks:
         yield from self._start(report)
         level, largest, levels = 0, 0, 0
         while True:
-            smallest = kernel.smallest_degree_step(self._degree, self._core, self._alive, self._state)
-            agreed = yield from agree(np.array([_NOBODY if smallest < 0 else smallest], np.int64), "min", report)
-            if agreed[0] == _NOBODY:
+            smallest = kernel.smallest_degree_step(self._peeling)
+            agreed = yield from agree(np.array([_NONE_LEFT if smallest < 0 else smallest], np.int64), "min", report)
+            if agreed[0] == _NONE_LEFT:
                 break
             level, levels = int(agreed[0]), levels + 1
             largest = level
             with statistics.computing(level):
-                kernel.open_level_step(
-                    level, self._degree, self._core, self._alive, self._stack, self._state, *self._listing
-                )
+                kernel.open_level_step(level, self._peeling)
             yield from self._peel_level(level, report, statistics)
         for sync in (self._gone, self._lost):
             statistics.take(report, sync)
@@ -86,7 +92,7 @@ class CoreNumbersOnRanks:
         return CoreNumbersOutcome(cores, largest, levels, statistics)
 
     def _start(self, report: RoundsReport) -> Generator[Any, Any, None]:
-        """Everybody is there; masters learn how many neighbours they have on other parts."""
+        """No vertex has gone yet; masters learn how many neighbours they have on other parts."""
         part, masters = self.part, self.part.masters
         for phase in (*self._gone.phases, *self._lost.phases):
             phase.statistics = PhaseStatistics()
@@ -95,17 +101,17 @@ class CoreNumbersOnRanks:
         self._core.fill(kernel.NOT_YET)
         self._state[:] = 0
         self._state[kernel.ALIVE] = masters
-        self._alive[:] = np.arange(masters, dtype=np.int32)
+        self._peeling.alive[:] = np.arange(masters, dtype=np.int32)
         counts = np.bincount(self._targets, minlength=part.size).astype(np.uint32)
         for phase in self._lost.phases:
             came = yield from trade(phase, counts, report)
             for peer, payload in came.items():
                 phase.apply(peer, payload, counts)
-        self._degree[:] = counts[:masters]
+        self._peeling.degree[:] = counts[:masters]
         self._losses.fill(0)
 
     def _peel_level(self, level: int, report: RoundsReport, statistics: RankStatistics) -> Generator[Any, Any, None]:
-        """Until nobody goes at this level any more, on any rank."""
+        """Peel until no vertex goes at this level any more, on any rank."""
         while True:
             report.rounds += 1
             self._peel(level, report, statistics)
@@ -113,7 +119,7 @@ class CoreNumbersOnRanks:
                 came = yield from trade(phase, self._core, report)
                 begin = time.perf_counter()
                 for peer, payload in came.items():
-                    kernel.stack_step(phase.apply(peer, payload, self._core), self._stack, self._state)
+                    kernel.stack_step(phase.apply(peer, payload, self._core), self._peeling)
                 report.note("unpack", begin, time.perf_counter())
                 self._peel(level, report, statistics)
             for phase in self._lost.phases:
@@ -121,13 +127,10 @@ class CoreNumbersOnRanks:
                 begin = time.perf_counter()
                 for peer, payload in came.items():
                     masters = phase.apply(peer, payload, self._losses)
-                    kernel.take_losses_step(
-                        masters, level, self._degree, self._core, self._losses, self._stack, self._state,
-                        *self._listing,
-                    )  # fmt: skip
+                    kernel.take_losses_step(masters, level, self._peeling)
                 report.note("unpack", begin, time.perf_counter())
-            untold = self._state[kernel.STACKED] > 0 or (self._gone.phases and self._changes.counts[0] > 0)
-            busy = yield from agree(np.array([bool(untold)], np.int64), "max", report)
+            unsent = self._state[kernel.STACKED] > 0 or (self._gone.phases and self._changes.counts[0] > 0)
+            busy = yield from agree(np.array([bool(unsent)], np.int64), "max", report)
             if not busy[0]:
                 return
 
@@ -136,10 +139,7 @@ class CoreNumbersOnRanks:
             return
         begin, looked = time.perf_counter(), int(self._state[kernel.EDGES])
         with statistics.computing(level):
-            kernel.peel_step(
-                self._offsets, self._targets, self.part.masters, level, self._degree, self._core, self._losses,
-                self._stack, self._state, *self._listing,
-            )  # fmt: skip
+            kernel.peel_step(self._offsets, self._targets, self.part.masters, level, self._peeling)
             statistics.expanded("peel", 0, int(self._state[kernel.EDGES]) - looked)
         report.note("compute", begin, time.perf_counter())
 

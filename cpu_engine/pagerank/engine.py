@@ -26,6 +26,7 @@ import numpy as np
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from cpu_engine.pagerank.kernels.iteration import (
+    InRows,
     add_core_arcs_step,
     read_ranks_step,
     settle_core_step,
@@ -212,9 +213,9 @@ class PageRankEngine:
     def _sweep(self, first: int, last: int) -> None:
         view = self._view
         sweep_step(
-            view.in_begin, view.in_end, view.in_sources, self.graph.out_offsets, self._contribution, self._fresh,
-            self._core_sums, self._base, self._damping, self._cuts[first : last + 1], self._ticket,
-            self._tally[first:last], numba.get_num_threads(),
+            InRows(view.in_begin, view.in_end, view.in_sources, self.graph.out_offsets),
+            self._contribution, self._fresh, self._core_sums, self._base, self._damping,
+            self._cuts[first : last + 1], self._ticket, self._tally[first:last], numba.get_num_threads(),
         )  # fmt: skip
 
     def _end_iteration(self, core_change: float, core_lost: float) -> float:

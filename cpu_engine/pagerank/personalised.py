@@ -18,6 +18,7 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.pagerank.engine import SHARES, edge_cuts
+from cpu_engine.pagerank.kernels.iteration import InRows
 from cpu_engine.pagerank.kernels.personalised import (
     read_ranks_many_step,
     settle_core_many_step,
@@ -104,9 +105,9 @@ class ManyRanksEngine:
         """Follow every arc but those inside the core."""
         view = self._view
         sweep_many_step(
-            view.in_begin, view.in_end, view.in_sources, self.graph.out_offsets, self._contribution, self._fresh,
-            self._core_sums, self._damping, self._cuts, self._ticket, self._change[:-1], self._returned[:-1],
-            numba.get_num_threads(),
+            InRows(view.in_begin, view.in_end, view.in_sources, self.graph.out_offsets),
+            self._contribution, self._fresh, self._core_sums, self._damping, self._cuts, self._ticket,
+            self._change[:-1], self._returned[:-1], numba.get_num_threads(),
         )  # fmt: skip
         self._swept = True
 

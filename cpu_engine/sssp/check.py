@@ -7,59 +7,38 @@ every distance is the length of a real path and none can be shortened, whoever c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numba
 import numpy as np
 
-from cpu_engine.counted import plural
+from cpu_engine.findings import Findings
 from cpu_engine.graph.graph import Graph
-from cpu_engine.sssp.kernels.check import ROOTLESS, certify_paths_step, find_rootless_step
+from cpu_engine.sssp.kernels.check import ROOTLESS, STRAY, certify_paths_step, find_rootless_step
 from cpu_engine.threads import alone_if_small
 
-CLAIMS = (  # of one finding, of several
-    (
-        "reached vertex without a parent over an edge of the right length",
-        "reached vertices without a parent over an edge of the right length",
-    ),
-    ("edge that leads nearer than its target's distance", "edges that lead nearer than their target's distance"),
-    ("vertex that wrongly is, or is not, the root", "vertices that wrongly are, or are not, the root"),
-    (
-        "unreached vertex with a parent or an impossible distance",
-        "unreached vertices with a parent or an impossible distance",
-    ),
-    ("vertex whose parents do not lead to the root", "vertices whose parents do not lead to the root"),
-)
 
+class PathCertificate(Findings):
+    """The claims about shortest paths."""
 
-@dataclass(frozen=True)
-class PathCertificate:
-    """The findings; ``holds`` when there are none."""
-
-    findings: tuple[int, ...]
-    examples: tuple[int, ...]  # one internal vertex per kind of finding, -1 where there is none
-
-    @property
-    def holds(self) -> bool:
-        return not any(self.findings)
-
-    def explain(self, graph: Graph | None = None) -> str:
-        """One sentence on what is wrong; with the graph, one vertex of each kind is named by the user's id."""
-        wrong = [
-            plural(count, *claim)
-            + ("" if graph is None else f" (vertex {int(graph.user_ids[graph.user_position[example]])} for one)")
-            for count, claim, example in zip(self.findings, CLAIMS, self.examples, strict=True)
-            if count
-        ]
-        return "; ".join(wrong) if wrong else "every distance has a witness and no edge can improve one"
+    claims = (
+        (
+            "reached vertex without a parent over an edge of the right length",
+            "reached vertices without a parent over an edge of the right length",
+        ),
+        ("edge that leads nearer than its target's distance", "edges that lead nearer than their target's distance"),
+        ("vertex that wrongly is, or is not, the root", "vertices that wrongly are, or are not, the root"),
+        (
+            "unreached vertex with a parent or an impossible distance",
+            "unreached vertices with a parent or an impossible distance",
+        ),
+        ("vertex whose parents do not lead to the root", "vertices whose parents do not lead to the root"),
+    )
+    sound = "every distance has a witness and no edge can improve one"
 
 
 @alone_if_small
 def check_sssp(graph: Graph, root: int, distance: np.ndarray, parent: np.ndarray) -> PathCertificate:
     """Check a (distance, parent) pair in internal ids against the graph."""
-    threads = numba.get_num_threads()
-    findings = np.zeros((threads, len(CLAIMS)), np.int64)
-    example = np.full((threads, len(CLAIMS)), -1, np.int64)
+    findings, example = PathCertificate.start(numba.get_num_threads())
     largest: float
     if distance.dtype.kind == "f":
         distance, largest = distance.astype(np.float64, copy=False), float(np.finfo(np.float64).max)
@@ -72,10 +51,9 @@ def check_sssp(graph: Graph, root: int, distance: np.ndarray, parent: np.ndarray
     certify_paths_step(
         graph.out_offsets, graph.out_targets, weight, distance, reached, parent, root, largest, findings, example
     )
-    total, one = findings.sum(axis=0), example.max(axis=0)
     impossible = np.flatnonzero(~possible)
-    total[3] += impossible.size
-    one[3] = max(one[3], impossible.max(initial=-1))
+    findings[0, STRAY] += impossible.size
+    example[0, STRAY] = max(example[0, STRAY], impossible.max(initial=-1))
     state, path = np.zeros(graph.n, np.uint8), np.empty(graph.n, np.int32)
-    total[ROOTLESS], one[ROOTLESS] = find_rootless_step(distance, reached, parent, root, state, path)
-    return PathCertificate(tuple(total.tolist()), tuple(one.tolist()))
+    findings[0, ROOTLESS], example[0, ROOTLESS] = find_rootless_step(distance, reached, parent, root, state, path)
+    return PathCertificate.of(findings, example)

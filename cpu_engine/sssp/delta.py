@@ -1,12 +1,12 @@
 """Delta-stepping that looks at few edges: waiting vertices in buckets, and heavy edges looked at from the far side.
 
 A vertex at distance d can only gain from edges lighter than d minus the distance of the nearest source. On graphs with
-hubs nearly everybody is near, so nearly all edges are too heavy to matter - but whoever pushes cannot know that. Hence
+hubs nearly all vertices are near, so nearly all edges are too heavy to matter - but a push cannot know that. Hence
 *stages*. At first whole rows are pushed. When that has become ``PUSHED_SHARE`` of all edges, ``low`` is the distance of
-the nearest that still waits, and everybody pushes only edges that lead nearer than ``low`` + a span; rows are lightest
-first, so that is a prefix. When nobody waits below this bound, all nearer than it are final, and those beyond look for
-themselves along their in-edges, lightest first and no heavier than may matter; they are many, but have few edges. Then
-comes the next span, and last no bound at all. Spans are quantiles of the weights.
+the nearest that still waits, and vertices push only edges that lead nearer than ``low`` + a span; rows are lightest
+first, so that is a prefix. When no vertex waits below this bound, all nearer than it are final, and those beyond look
+along their own in-edges, lightest first and no heavier than may matter; they are many, but have few edges. Then comes
+the next span, and last no bound at all. Spans are quantiles of the weights.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from cpu_engine.intrinsics.team import PATIENCE
-from cpu_engine.sssp.kernels.bins import BLOCK, put_in_bin
+from cpu_engine.sssp.kernels.bins import BLOCK, Bins, put_in_bin
 from cpu_engine.sssp.kernels.buckets import (
     APART,
     ASIDE,
@@ -28,6 +28,9 @@ from cpu_engine.sssp.kernels.buckets import (
     REFILL,
     VOTE_EDGES,
     VOTE_EXPANDED,
+    Aside,
+    Schedule,
+    Search,
     find_nearest_step,
     forget_distances_step,
     refill_bins_step,
@@ -35,7 +38,7 @@ from cpu_engine.sssp.kernels.buckets import (
     run_rounds_step,
 )
 from cpu_engine.sssp.kernels.pull import pull_beyond_all_step, pull_beyond_rest_step
-from cpu_engine.sssp.kernels.values import bucket_of
+from cpu_engine.sssp.kernels.values import Scale, bucket_of
 from cpu_engine.sssp.rows import WeightedRows
 
 BINS = 2048
@@ -62,7 +65,7 @@ class Effort:
 
 
 class Buckets:
-    """Distances, the bins of those who wait, and the stages. ``width`` None: all in one bucket, which is plain push."""
+    """Distances, the bins of waiting vertices, and the stages. ``width`` None: one bucket, which is plain push."""
 
     def __init__(
         self, rows: WeightedRows, dtype: type, width: float | None, spans: tuple[float, ...], *, bins: int = BINS,
@@ -76,21 +79,20 @@ class Buckets:
         self._expanded: np.ndarray = np.empty(n, dtype)
         count = 1 if width is None else bins
         blocks = -(-n // BLOCK) + count + 1
-        self._bins = (
+        self._bins = Bins(
             np.empty(lanes * blocks * BLOCK, np.int32),
             np.empty(lanes * blocks, np.int32),
             np.empty((lanes, count), np.int32),
             np.empty((lanes, count), np.int32),
             np.zeros((lanes, 16), np.int32),
         )
-        self._aside: tuple[np.ndarray, np.ndarray] = (
-            np.empty((lanes, ASIDE), np.uint32),
-            np.empty((lanes, ASIDE), dtype),
+        self._aside = Aside(np.empty((lanes, ASIDE), np.uint32), np.empty((lanes, ASIDE), dtype))
+        self._schedule = Schedule(
+            np.zeros((lanes, 16), np.int64),
+            np.empty((lanes, lanes * blocks), np.int32),
+            np.zeros(2 * lanes * APART, np.int64),
         )
-        self._deal = np.empty((lanes, lanes * blocks), np.int32)
-        self._board = np.zeros((lanes, 16), np.int64)
         self._team = np.zeros((2, 8), np.int64)
-        self._tickets = np.zeros(2 * lanes * APART, np.int64)
         self._rest = np.empty((lanes, n + 1 if spans else 1), np.int32)
         self._tally = np.zeros((lanes, 8), np.int64)
         self._alone = lanes == 1 or rows.graph.m < serial_edges
@@ -122,15 +124,16 @@ class Buckets:
         for v, distance in zip(vertices, distances, strict=True):
             if distance < self.dist[v]:
                 self.dist[v] = distance
-                put_in_bin(*self._bins, 0, bucket_of(distance, self._base, self._width), np.int32(v))
+                put_in_bin(self._bins, 0, bucket_of(distance, self._base, self._width), np.int32(v))
         self.waiting = True
 
     @np.errstate(over="ignore")  # sums that overflow are noticed by their sign; numpy would warn when the JIT is off
     def step(self, rounds: int = ROUNDS) -> Effort:
         """Go on until a stage ends, ``rounds`` rounds were run, or the bins must be filled anew."""
-        self._board.fill(0)
+        board = self._schedule.board
+        board.fill(0)
         end, ran = self._run(rounds)
-        edges, expanded = int(self._board[:, VOTE_EDGES].sum()), int(self._board[:, VOTE_EXPANDED].sum())
+        edges, expanded = int(board[:, VOTE_EDGES].sum()), int(board[:, VOTE_EXPANDED].sum())
         pulled = False
         self._since_refill += edges
         if end == REFILL:
@@ -147,7 +150,7 @@ class Buckets:
         return Effort(edges, expanded, ran, pulled)
 
     def refill(self) -> None:
-        """Find out who waits from the distances alone. Call it after distances were lowered from outside.
+        """Fill the bins anew, from the distances alone. Call it after distances were lowered from outside.
 
         Afterwards no lost entry is flagged. That holds as well if all are expanded meanwhile and only the next stage
         is due: a flag that stayed would ask for another refill, forever.
@@ -157,7 +160,7 @@ class Buckets:
         self.waiting = nearest < self.unreached or self._bound < self.unreached
         if self.waiting:
             self._base, self._bucket = nearest, 0
-            refill_bins_step(self._bins, self.dist, self._base, self._width, self._bound)
+            refill_bins_step(self._bins, self.dist, self._scale())
 
     def reactivate(self, vertices: np.ndarray, core: int) -> None:
         """From now on edges inside [0, core) only are not looked at; these vertices look at theirs once more."""
@@ -185,21 +188,24 @@ class Buckets:
 
     def _run(self, rounds: int) -> tuple[int, int]:
         self._team.fill(0)
-        self._tickets.fill(0)
+        self._schedule.tickets.fill(0)
         rounds = min(rounds, self._alone_rounds or rounds)
         enough = self._enough if self._stages and not self._staged else -1
-        state = (self._bins, self._aside, self._deal, self._board, self._rows.out, self.dist, self._expanded)
-        place = (self._bucket, self._base, self._width, self._bound, self._core, rounds, enough)
+        search = Search(*self._rows.out, self.dist, self._expanded, *self._scale(), self._core)
+        run = (search, self._bucket, self._schedule, self._aside, self._bins, rounds, enough)
         if self._alone or self._alone_rounds:
             self._alone_rounds = max(0, self._alone_rounds - rounds)
-            self._bucket, end, ran = run_rounds_share_step(0, 1, self._team[1], self._tickets, *state, *place)
+            self._bucket, end, ran = run_rounds_share_step(0, 1, self._team[1], *run)
         else:
-            self._bucket, end, ran = run_rounds_step(self._team, self.lanes, PATIENCE, self._tickets, *state, *place)
+            self._bucket, end, ran = run_rounds_step(self._team, self.lanes, PATIENCE, *run)
             if self._team[1, 1]:
                 self._alone_rounds, self._next_alone = self._next_alone, min(2 * self._next_alone, MOST_ALONE)
             else:
                 self._next_alone = ALONE_ROUNDS
         return end, ran
+
+    def _scale(self) -> Scale:
+        return Scale(self._base, self._width, self._bound)
 
     def _nearest(self) -> Any:
         nearest = np.full(self.lanes, self.unreached, self.dist.dtype)
@@ -224,16 +230,15 @@ class Buckets:
             self._set_width(self._final_width)
 
     def _next_stage(self) -> int:
-        """Everybody below the bound is final: raise it, and let the others pull."""
+        """Every distance below the bound is final: raise it, and let the other vertices pull."""
         self._settled = self.dist.dtype.type(self._bound)
         self._set_bound()
         self._base, self._bucket = self._settled, 0
-        rows = self._rows.into
-        run = (rows, self.dist, self._low, self._settled, self._bound, self._bins, self._base)
+        run = (self._rows.into, self.dist, self._low, self._settled, self._scale(), self._bins)
         if self._listed:
-            pull_beyond_rest_step(*run, self._width, self._rest, self._tally)
+            pull_beyond_rest_step(*run, self._rest, self._tally)
         else:
             ticket = np.zeros(1, np.int64)
-            pull_beyond_all_step(self._rows.in_cuts, *run, self._width, ticket, self._rest, self._tally)
+            pull_beyond_all_step(self._rows.in_cuts, *run, ticket, self._rest, self._tally)
             self._listed = True
         return int(self._tally[:, 1].sum())

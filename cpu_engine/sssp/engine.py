@@ -27,7 +27,7 @@ STRATEGIES = ("delta", "push", "pull")
 WIDTH_DEGREE = 7  # a bucket is as wide as a typical weight at this degree, wider where there are fewer edges,
 MIN_WIDTH_SHARE = 1 / 2  # and not much narrower where there are more
 PLAIN_RUNS = 1  # of a graph, before its skeleton is made: to prepare that takes as long as several runs
-ROUNDS_PER_STEP = 64  # while a partner may have something to say
+ROUNDS_PER_STEP = 64  # while a core solver may have an answer
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class SsspEngine:
             skeleton = None if self._core_size else prepare_skeleton(rows)
             if skeleton is not None:
                 width = choose_delta(skeleton.rows) if self._chosen is None else self._chosen
-                self._by_skeleton = SkeletonSearch(rows.graph, skeleton, width)
+                self._by_skeleton = SkeletonSearch(skeleton, width)
         return self._by_skeleton
 
     def give_away(self) -> None:
-        """Leave the last result's arrays to whoever has them, and write the next one into others."""
+        """Leave the last result's arrays to the caller, and write the next result into others."""
         self._distance, self._parent = np.empty_like(self._distance), np.empty_like(self._parent)
 
     # -------------------------------------------------------------------------------------- in small steps
@@ -132,7 +132,7 @@ class SsspEngine:
             self._active.start(root)
 
     def resume(self, distance: np.ndarray, root: int) -> None:
-        """Begin from distances that are lengths of paths, not necessarily shortest; none is told as in a result."""
+        """Begin from distances that are lengths of paths, not necessarily shortest, encoded as in a result."""
         self.start(root, withhold_core=False)
         if isinstance(self._active, Buckets):
             self._active.start(root, stages=False)

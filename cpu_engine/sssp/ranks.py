@@ -1,4 +1,4 @@
-"""Shortest paths on a partitioned graph: near vertices first on every part, updates told from lists.
+"""Shortest paths on a partitioned graph: near vertices first on every part, changed values sent from lists.
 
 A part relaxes what is nearer than a limit until nothing is left, then speaks of it; what lies further waits in a pile
 (delta-stepping with one bucket open at a time). In rounds (bsp) all ranks agree on the next limit: the smallest value
@@ -6,13 +6,13 @@ that waits anywhere, plus delta, which grows where buckets hold little. Without 
 and takes what comes: min-plus tolerates stale values, they only cost work done again.
 
 Invariants: a distance is always the length of a real path, and every fall is relaxed, sent or still waiting. A vertex's
-parent is who lowered its value last; where a value came from another part, that part knows the parent, and is asked at
-the end. Parents form a tree: along arcs that weigh more than 0 a parent is nearer than its child. Arcs of weight 0 need
-more. Where a vertex-cut has both ends of such an arc as mirrors, two parts may each lower both vertices, in opposite
-order, and the two masters may take the parents of different parts: a circle. So where some weight is 0, a mirror is not
-lowered by its own part. That part *offers* the value to the master and relaxes the mirror's arcs when the master has
-sent a value. Then a value is relaxed only after the master took it, and a master takes its last value after its
-parent's master did: parents form a tree.
+parent is the vertex that lowered its value last; where a value came from another part, that part knows the parent, and
+is asked at the end. Parents form a tree: along arcs that weigh more than 0 a parent is nearer than its child. Arcs of
+weight 0 need more. Where a vertex-cut has both ends of such an arc as mirrors, two parts may each lower both vertices,
+in opposite order, and the two masters may take the parents of different parts: a circle. So where some weight is 0, a
+mirror is not lowered by its own part. That part *offers* the value to the master and relaxes the mirror's arcs when the
+master has sent a value. Then a value is relaxed only after the master took it, and a master takes its last value after
+its parent's master did: parents form a tree.
 """
 
 from __future__ import annotations
@@ -129,24 +129,27 @@ class _Worker:
         self.values: np.ndarray = np.empty(size, dtype)
         self.parent = np.empty(size, np.int32)
         self._changes = ChangeList(size, part.masters)
-        self._queues = (np.empty(max(size, 1), np.int32), np.empty(size, np.int32), np.empty(size, np.int32))
         self._state = np.zeros(kernel.STATE, np.int64)
         self._waiting: np.ndarray = np.zeros(3, dtype)
+        self._near = kernel.Near(
+            self.values, self.parent, self._changes.mark, np.empty(max(size, 1), np.int32), np.empty(size, np.int32),
+            np.empty(size, np.int32), self._state, self._waiting,
+        )  # fmt: skip
         self._rows = _rows(part, dtype)
-        self._listing = (part.masters, self._changes.vertices, self._changes.counts)
+        self._sent = kernel.Changes(part.masters, self._changes.vertices, self._changes.counts)
         self.field = Sync(part, DISTANCE_PUSHED, phases=partial(SparsePhase, dtype=dtype))
         self._phases = [phase for phase in self.field.phases if isinstance(phase, SparsePhase)]
         for phase in self._phases:
             phase.follow(self._changes)
         self._statistics = RankStatistics()
-        self._limits: tuple[Any, Any] = (0, 0)
+        self._limits = kernel.Limits(0, 0)
         self._offering = weightless and len(self._phases) == 2
         offered = size if self._offering else 0
-        self._offers: tuple[Any, np.ndarray, np.ndarray] = (
+        self._offers = kernel.Offers(
             np.uint64(part.masters if self._offering else size), np.empty(offered, dtype), np.empty(offered, np.int32)
         )  # fmt: skip
         if self._offering:
-            self._phases[0].send(self._offers[1])
+            self._phases[0].send(self._offers.value)
             self._phases[0].answer_all()
 
     def start(self, root: int, statistics: RankStatistics) -> None:
@@ -155,10 +158,10 @@ class _Worker:
         self._changes.start()
         self.values.fill(self.most)
         self.parent.fill(-1)
-        self._offers[1].fill(self.most)
+        self._offers.value.fill(self.most)
         self._state[:] = 0
         self._waiting[:] = self.most, self.most, 0
-        self._limits = self._typed(0), self._typed(0)
+        self._limits = kernel.Limits(self._typed(0), self._typed(0))
         self._width, self._thin, self._opened_at = self.delta, 0, 0
         self.open_bucket(self.dtype(0))
         here = local_id(self.part, root)
@@ -170,16 +173,13 @@ class _Worker:
     def open_bucket(self, nearest: Any) -> None:
         """What is below ``nearest`` plus the width of a bucket becomes near."""
         near_below = self._beyond(nearest, self._width)
-        middle_below = self._limits[1]
+        middle_below = self._limits.middle
         if near_below > middle_below or self._waiting[0] == self.most:
             middle_below = self._beyond(nearest, MIDDLE_BUCKETS * self._width)
-        self._limits = near_below, middle_below
+        self._limits = kernel.Limits(near_below, middle_below)
         for phase in self._phases:
             phase.limit = self.most if self._offering and phase.name == "reduce" else near_below
-        kernel.open_bucket_step(
-            self.values, self._changes.mark, self._queues, self._state, self._waiting, self._limits, self.most,
-            self._listing,
-        )  # fmt: skip
+        kernel.open_bucket_step(self._near, self._limits, self.most, self._sent)
 
     def work(self) -> int:
         """Arcs relaxed since this was last asked."""
@@ -218,10 +218,7 @@ class _Worker:
         """Relax near vertices; whether any are left."""
         taken, edges = self._state[kernel.TAKEN], self._state[kernel.EDGES]
         with self._statistics.computing():
-            kernel.relax_near_step(
-                *self._rows, self.values, self.parent, self._changes.mark, self._queues, self._state,
-                self._waiting, self._limits, quantum, self._listing, self._offers,
-            )  # fmt: skip
+            kernel.relax_near_step(self._rows, self._near, self._limits, quantum, self._sent, self._offers)
             done, looked = int(self._state[kernel.TAKEN] - taken), int(self._state[kernel.EDGES] - edges)
             self._statistics.expanded("push", done, looked)
         return bool(self._state[kernel.SIZE])
@@ -238,10 +235,7 @@ class _Worker:
         return self.nearest() is not None
 
     def activate(self, local_ids: np.ndarray, peer: int) -> None:
-        kernel.notice_step(
-            local_ids, peer, self.values, self.parent, self._changes.mark, self._queues, self._state, self._waiting,
-            self._limits, self._listing,
-        )  # fmt: skip
+        kernel.notice_step(local_ids, peer, self._near, self._limits, self._sent)
 
     def idle(self) -> bool:
         return self.nearest() is None
@@ -258,9 +252,9 @@ class _Worker:
         self._statistics.redundant_relaxations = max(0, self._statistics.relaxations - reached)
 
     def recorded_parents(self) -> np.ndarray:
-        """Local ids: of masters, who lowered their values here; of mirrors, who lowered what was sent of them."""
+        """Local ids: of the vertices that lowered a master's value here, or a mirror's value that was sent."""
         if self._offering:
-            self.parent[self.part.masters :] = self._offers[2][self.part.masters :]
+            self.parent[self.part.masters :] = self._offers.parent[self.part.masters :]
         return self.parent
 
     def masters_distance(self) -> np.ndarray:
@@ -270,20 +264,20 @@ class _Worker:
         return np.where(mine == self.most, -1, mine.astype(np.int64))
 
 
-def _rows(part: Part, dtype: type) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Offsets, arcs and weights as relax_near_step takes them: short weights beside their targets."""
+def _rows(part: Part, dtype: type) -> kernel.Arcs:
+    """The part's out-arcs as relax_near_step takes them: short weights beside their targets."""
     targets, weight = part.out_targets.view(np.uint32), part.out_weight
     assert weight is not None
     if dtype is not np.uint32:
-        return part.out_offsets, targets, np.ascontiguousarray(weight, dtype=dtype)
+        return kernel.Arcs(part.out_offsets, targets, np.ascontiguousarray(weight, dtype=dtype))
     arcs = weight.astype(np.uint64)
     arcs <<= np.uint64(32)
     arcs |= targets
-    return part.out_offsets, arcs, None
+    return kernel.Arcs(part.out_offsets, arcs, None)
 
 
 def _bsp_by_limits(worker: _Worker) -> Generator[Any, Any, RoundsReport]:
-    """Rounds: relax what is near, tell it, and agree on the smallest value that waits anywhere."""
+    """Rounds: relax what is near, send it, and agree on the smallest value that waits anywhere."""
     report, clock, arcs = RoundsReport(), time.perf_counter, 0
     while True:
         report.rounds += 1

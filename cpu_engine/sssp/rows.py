@@ -14,11 +14,11 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.sssp.kernels.rows import pack_rows_step, sort_rows_step, transpose_weights_step
 from cpu_engine.sssp.kernels.tree import find_overflow_step
+from cpu_engine.sssp.kernels.values import Rows
 
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, Any]  # offsets, words, weights unless in the words, bits
 STRETCHES = 64  # per thread, of about equally many edges
 SAMPLE = 1 << 16  # edges whose weights stand for all
-NARROW = 2**31  # from here on a weight has no place in a word
+NARROW = 2**31  # from here on a weight does not fit into a word
 _KEPT = "_weighted_rows"  # where a graph carries its rows: not in a table, which would keep both alive
 
 
@@ -52,7 +52,7 @@ class WeightedRows:
 
     @property
     def into(self) -> Rows:
-        """Rows of in-edges; of a directed graph they are made when somebody asks."""
+        """Rows of in-edges; of a directed graph they are made at the first use."""
         if self._in is None:
             graph, weight = self.graph, self.graph.weight
             if weight is not None:
@@ -89,19 +89,19 @@ class WeightedRows:
             kind = np.uint32 if stop <= 32 else np.uint64
             words = ends.astype(kind)
             np.bitwise_or(words, kind(1 << self._bits), out=words)
-            return begin, words, None, kind(self._bits)
+            return Rows(begin, words, None, kind(self._bits))
         longest = int(np.diff(offsets).max(initial=0))
         if self.is_float or self.max_weight >= NARROW:
             weight = weight + 0.0 if self.is_float else weight.copy()  # -0.0 becomes 0.0
             words = ends.astype(np.uint32)
             spare = np.empty((threads, longest), weight.dtype), np.empty((threads, longest), np.uint32)
             sort_rows_step(cuts, offsets, ticket, *spare, weight, words)
-            return begin, words, weight, np.uint32(32)
+            return Rows(begin, words, weight, np.uint32(32))
         stop = self._bits + int(self.max_weight).bit_length()
         kind = np.uint32 if stop <= 32 else np.uint64
         words = np.empty(ends.size, kind)
         pack_rows_step(cuts, offsets, ends, weight, self._bits, stop, ticket, np.empty((threads, longest), kind), words)
-        return begin, words, None, kind(self._bits)
+        return Rows(begin, words, None, kind(self._bits))
 
     def _sample_weights(self) -> np.ndarray:
         """Weights of edges taken at even distances, ascending."""

@@ -2,7 +2,7 @@
 
 Made for graphs most of whose vertices have one or two neighbours, as on road maps; distances and parents are those of
 the graph itself. Only where sums do not depend on the order of summing (integers), every edge has its reverse, and no
-edge is without length (a tight edge then leads to somebody farther, so that any choice of parents is a tree).
+edge is without length (a tight edge then leads to a vertex farther away, so that any choice of parents is a tree).
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from cpu_engine.sssp.delta import MIN_DEGREE, Buckets
 from cpu_engine.sssp.kernels.skeleton import (
     LONGEST,
     NOWHERE,
+    Edges,
+    Ways,
     draw_skeleton_step,
     hang_dead_ends_step,
     peel_dead_ends_step,
-    settle_everybody_step,
+    settle_all_step,
     settle_piece_step,
     walk_piece_step,
 )
@@ -36,7 +38,7 @@ _KEPT = "_skeleton"
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """Junctions and the ways between them, as rows like a graph's, lightest first; and where everybody else is."""
+    """Junctions and the ways between them, as rows like a graph's, lightest first; and where all other vertices are."""
 
     n: int  # junctions
     m: int
@@ -47,9 +49,9 @@ class Skeleton:
     members: np.ndarray  # int32[n]: the graph's vertex that is this junction
     junction: np.ndarray  # int32 per vertex of the graph: which junction it is, negative: none
     others: np.ndarray  # int32: vertices that are no junctions, ascending,
-    place: np.ndarray  # int32[others, 6]: and their places, as kernels/sssp_skeleton.py has them
+    place: np.ndarray  # int32[others, 6]: and their places, see kernels/skeleton.py
     largest: int  # vertices in a piece
-    weight_each: np.ndarray  # the graph's weights, 1 each where it has none
+    edges: Edges  # the graph's, of weight 1 each where it has none
     directed: bool = False
 
     @cached_property
@@ -81,32 +83,31 @@ def find_skeleton(rows: WeightedRows, *, min_share: float = MIN_SHARE) -> Skelet
 
 
 def _draw(rows: WeightedRows) -> tuple[Skeleton, int]:
-    """The skeleton, and the longest way from anybody to an anchor."""
+    """The skeleton, and the longest way from a vertex to an anchor."""
     graph = rows.graph
     n, m = graph.n, graph.m
     weight = np.ones(m, np.int64) if graph.weight is None else graph.weight
-    edges = (graph.out_offsets, graph.out_targets, weight)
+    edges = Edges(graph.out_offsets, graph.out_targets, weight)
     junction, left, order, members, piece = (np.empty(n, np.int32) for _ in range(5))
     place = np.full((n, 6), NOWHERE, np.int32)
-    begin, lengths = np.empty(n + 1, np.int64), np.empty(m, np.int64)
-    ends, hops = np.empty(m, np.int32), np.empty(m, np.int32)
-    peeled = peel_dead_ends_step(*edges[:2], junction, left, order)
-    count = draw_skeleton_step(*edges, junction, left, members, place, piece, begin, ends, lengths, hops)
-    longest, largest = hang_dead_ends_step(*edges, junction, order[:peeled], place, piece)
-    kept, others = int(begin[count]), np.flatnonzero(junction < 0).astype(np.int32)
+    ways = Ways(np.empty(n + 1, np.int64), np.empty(m, np.int32), np.empty(m, np.int64), np.empty(m, np.int32))
+    peeled = peel_dead_ends_step(edges.offsets, edges.targets, junction, left, order)
+    count = draw_skeleton_step(edges, junction, left, members, place, piece, ways)
+    longest, largest = hang_dead_ends_step(edges, junction, order[:peeled], place, piece)
+    kept, others = int(ways.begin[count]), np.flatnonzero(junction < 0).astype(np.int32)
     skeleton = Skeleton(
         n=count,
         m=kept,
-        out_offsets=begin[: count + 1].copy(),
-        out_targets=ends[:kept].copy(),
-        weight=lengths[:kept].copy(),
-        hops=hops[:kept].copy(),
+        out_offsets=ways.begin[: count + 1].copy(),
+        out_targets=ways.ends[:kept].copy(),
+        weight=ways.lengths[:kept].copy(),
+        hops=ways.hops[:kept].copy(),
         members=members[:count].copy(),
         junction=junction,
         others=others,
         place=place[others],
         largest=int(largest),
-        weight_each=weight,
+        edges=edges,
     )
     return skeleton, int(longest)
 
@@ -114,8 +115,8 @@ def _draw(rows: WeightedRows) -> tuple[Skeleton, int]:
 class SkeletonSearch:
     """Runs on a skeleton, with the buffers that they need. ``width`` is a bucket's."""
 
-    def __init__(self, graph: Graph, skeleton: Skeleton, width: float) -> None:
-        self._graph, self._skeleton, self._rows, self.width = graph, skeleton, skeleton.rows, width
+    def __init__(self, skeleton: Skeleton, width: float) -> None:
+        self._skeleton, self._rows, self.width = skeleton, skeleton.rows, width
         self._dtype: type = np.int32 if self._rows.max_weight < LONGEST else np.int64
         self._solver = self._make_solver()
         room = skeleton.largest + 2
@@ -124,17 +125,14 @@ class SkeletonSearch:
 
     def run(self, root: int, distance: np.ndarray, parent: np.ndarray) -> tuple[int, int]:
         """Distances (int64) and parents of all of the graph's vertices; return (rounds, edges looked at)."""
-        graph, skeleton = self._graph, self._skeleton
-        count = walk_piece_step(
-            root, graph.out_offsets, graph.out_targets, skeleton.weight_each, skeleton.junction,
-            self._seen, self._reach, self._origin,
-        )  # fmt: skip
+        skeleton = self._skeleton
+        count = walk_piece_step(root, skeleton.edges, skeleton.junction, self._seen, self._reach, self._origin)
         seen, reach, origin = self._seen[:count], self._reach[:count], self._origin[:count]
         inside = skeleton.junction[seen]
         at = inside >= 0
         steps, edges = self._search(inside[at], reach[at])
         solver = self._solver
-        settle_everybody_step(
+        settle_all_step(
             self._rows.out, skeleton.hops, skeleton.members, skeleton.others, skeleton.place,
             solver.dist, solver.unreached, solver.lanes, distance, parent,
         )  # fmt: skip

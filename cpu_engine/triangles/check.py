@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpu_engine.counted import plural
+from cpu_engine.findings import for_one
 from cpu_engine.graph.graph import Graph
 from cpu_engine.threads import alone_if_small
 from cpu_engine.triangles.kernels.check import recount_step
@@ -36,11 +37,7 @@ class CountCheck:
         if self.holds:
             same = plural(self.recounted, "vertex counted again has", "vertices counted again have")
             return f"the sums agree, and {same} the same counts"
-        named = [
-            what if graph is None or v < 0 else f"{what} (vertex {int(graph.user_ids[graph.user_position[v]])} for one)"
-            for what, v in self.findings
-        ]
-        return "; ".join(named)
+        return "; ".join(what + for_one(graph, v) for what, v in self.findings)
 
 
 @alone_if_small

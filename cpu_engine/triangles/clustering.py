@@ -26,7 +26,7 @@ from cpu_engine.triangles.engine import (
     no_marks,
     simple_view,
 )
-from cpu_engine.triangles.kernels.clustering import count_arcs_step
+from cpu_engine.triangles.kernels.clustering import DirectedView, count_arcs_step
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,8 @@ def _count_arcs(view: SimpleView, both: np.ndarray) -> np.ndarray:
     hubs = choose_hubs(view.degree)
     marks, pair_marks = no_marks(n, threads), no_marks(n, threads)
     private, total = no_counts(n, threads, hubs)
-    count_arcs_step(
-        view.first, view.end, view.rows, both, core_matrix(view, hubs), core_matrix(view, hubs, pairs=True),
-        marks, pair_marks, private, total, np.zeros(1, np.int64),
-    )  # fmt: skip
+    matrices = core_matrix(view, hubs), core_matrix(view, hubs, pairs=True)
+    directed = DirectedView(view.first, view.end, view.rows, both, *matrices)
+    count_arcs_step(directed, marks, pair_marks, private, total, np.zeros(1, np.int64))
     total[: private.shape[1]] += private.sum(axis=0)
     return total

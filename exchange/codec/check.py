@@ -1,4 +1,4 @@
-"""Judges the numbers of an answer against what was asked: pure, and all or nothing.
+"""Check the numbers of an answer against what was asked: pure, and all or nothing.
 
 Invariant: an answer without problems can be merged by `keep the smaller value` without harming a value that was sent.
 It may still be wrong inside these bounds; the certificate at the end of the job finds that.
@@ -48,13 +48,23 @@ def check_answer(
         return problems
     lacking = np.setdiff1d(sent_vertices, vertex)
     if lacking.size:
-        # An answer cut off between two lines looks whole; and a worker never forgets what it was told.
+        # An answer cut off between two lines looks whole; and a right one has every vertex that was sent.
         return [f"vertices sent are missing: {lacking.size:,} of {len(sent_vertices):,}, such as {int(lacking[0])}"]
     if not len(pairs):
         return []
     if not len(sent_values):
         return [f"{plural(len(pairs), 'value')} although none were sent"]
+    sent = np.full(k, VALUE_LIMIT, dtype=np.int64)
+    np.minimum.at(sent, sent_vertices, sent_values)
+    return _contradictions(pairs, sent, int(sent_values.min()) + min_step)
 
+
+def _contradictions(pairs: npt.NDArray[np.integer], sent: npt.NDArray[np.int64], floor: int) -> list[str]:
+    """What no right answer has, given the values sent by vertex and ``floor``, the least that a new value can be.
+
+    Every new value is a sent value plus at least one edge, so nothing new can be below the smallest one plus a step.
+    """
+    vertex, value, problems, k = pairs[:, 0], pairs[:, 1], [], sent.size
     best = np.full(k, VALUE_LIMIT, dtype=np.int64)
     worst = np.full(k, -1, dtype=np.int64)
     np.minimum.at(best, vertex, value)
@@ -63,9 +73,6 @@ def check_answer(
     if twice.any():
         first = int(np.flatnonzero(twice)[0])
         problems.append(f"{plural(_count(twice), 'vertex', 'vertices')} with two different values, such as {first}")
-
-    sent = np.full(k, VALUE_LIMIT, dtype=np.int64)
-    np.minimum.at(sent, sent_vertices, sent_values)
     larger = (worst >= 0) & (sent < VALUE_LIMIT) & (worst > sent)
     if larger.any():
         first = int(np.flatnonzero(larger)[0])
@@ -73,8 +80,6 @@ def check_answer(
             f"{plural(_count(larger), 'value')} larger than sent, such as {int(worst[first])} "
             f"for vertex {first} which had {int(sent[first])}"
         )
-    # Every new value is a sent value plus at least one edge, so nothing new can be below the smallest one plus a step.
-    floor = int(sent_values.min()) + min_step
     small = (worst >= 0) & (best < sent) & (best < floor)
     if small.any():
         first = int(np.flatnonzero(small)[0])

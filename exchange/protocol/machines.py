@@ -112,7 +112,6 @@ class CoordinatorProtocol:
         self._ready = False
         self._deadline_s: float | None = None
         self._reason: str | None = None
-        self._gave_up = False
 
     @property
     def state(self) -> Literal["idle", "waiting", "closed"]:
@@ -137,11 +136,6 @@ class CoordinatorProtocol:
     def reason(self) -> str | None:
         """Why the exchange is closed; None while it is open."""
         return self._reason
-
-    @property
-    def gave_up(self) -> bool:
-        """Closed because something went wrong, not because the job was done."""
-        return self._gave_up
 
     def handle(self, event: CoordinatorEvent) -> list[CoordinatorAction]:
         """Take one event, return what is to be done now, in order."""
@@ -221,7 +215,6 @@ class CoordinatorProtocol:
         return [*actions, *self._give_up(reason)]
 
     def _give_up(self, reason: str) -> list[CoordinatorAction]:
-        self._gave_up = True
         self._close(reason)
         return [GiveUp(reason), WriteStop()]
 

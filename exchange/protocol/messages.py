@@ -7,6 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+
+@dataclass(frozen=True)
+class OfRound:
+    """Anything about one round."""
+
+    round_id: str
+
+
+@dataclass(frozen=True)
+class RoundProblem(OfRound):
+    """... that comes with a reason, a sentence."""
+
+    reason: str
+
+
 # --------------------------------------------------------------------------------------------- events
 
 
@@ -17,27 +32,19 @@ class Submit:
     now_s: float
 
 
-@dataclass(frozen=True)
-class OkSeen:
+class OkSeen(OfRound):
     """Coordinator: the round's ok.flag exists."""
 
-    round_id: str
-
 
 @dataclass(frozen=True)
-class DataRead:
+class DataRead(OfRound):
     """Coordinator: the answer was read and found well formed; ``header_round`` is its `# round` line, if it has one."""
 
-    round_id: str
     header_round: str | None = None
 
 
-@dataclass(frozen=True)
-class DataBad:
+class DataBad(RoundProblem):
     """Coordinator: the answer is missing, torn, malformed or impossible."""
-
-    round_id: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -78,64 +85,39 @@ class Stop:
     """Coordinator: the job needs no more rounds."""
 
 
-@dataclass(frozen=True)
-class WriteFailed:
+class WriteFailed(RoundProblem):
     """Either side: the round (coordinator) or its answer (worker) could not be written."""
 
-    round_id: str
-    reason: str
-
 
 @dataclass(frozen=True)
-class RoundSeen:
+class RoundSeen(OfRound):
     """Worker: a round is announced. ``answered``: its ok.flag is there already."""
 
-    round_id: str
     answered: bool = False
 
 
-@dataclass(frozen=True)
-class RoundAbandoned:
+class RoundAbandoned(OfRound):
     """Worker: the round has a stop.flag, or its directory is gone."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(OfRound):
     """Worker: core and values are in memory."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class LoadFailed:
+class LoadFailed(RoundProblem):
     """Worker: core or values cannot be read."""
 
-    round_id: str
-    reason: str
 
-
-@dataclass(frozen=True)
-class Computed:
+class Computed(OfRound):
     """Worker: the iteration converged."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class ComputeFailed:
+class ComputeFailed(RoundProblem):
     """Worker: the iteration cannot be done (values span too much, device error)."""
 
-    round_id: str
-    reason: str
 
-
-@dataclass(frozen=True)
-class DataWritten:
+class DataWritten(OfRound):
     """Worker: the data file is complete under its final name."""
-
-    round_id: str
 
 
 @dataclass(frozen=True)
@@ -153,41 +135,24 @@ WorkerEvent = (
 # -------------------------------------------------------------------------------------------- actions
 
 
-@dataclass(frozen=True)
-class WriteRound:
+class WriteRound(OfRound):
     """Coordinator: write the core link and the values; on failure feed ``WriteFailed``."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class ReadData:
+class ReadData(OfRound):
     """Coordinator: read and check the answer, then feed ``DataRead`` or ``DataBad``."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class Deliver:
+class Deliver(OfRound):
     """Coordinator: merge the answer that was just read."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class Reject:
+class Reject(RoundProblem):
     """Coordinator: throw the answer away."""
 
-    round_id: str
-    reason: str
 
-
-@dataclass(frozen=True)
-class AbandonRound:
-    """Coordinator: put a stop.flag into the round, so that no worker bothers."""
-
-    round_id: str
-    reason: str
+class AbandonRound(RoundProblem):
+    """Coordinator: put a stop.flag into the round, so that no worker starts on it."""
 
 
 @dataclass(frozen=True)
@@ -202,40 +167,24 @@ class WriteStop:
     """Coordinator: create the exchange directory's stop.flag."""
 
 
-@dataclass(frozen=True)
-class LoadRound:
+class LoadRound(OfRound):
     """Worker: read core (unless resident) and values, then feed ``Loaded`` or ``LoadFailed``."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class Compute:
+class Compute(OfRound):
     """Worker: iterate until nothing changes, then feed ``Computed`` or ``ComputeFailed``."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class WriteData:
+class WriteData(OfRound):
     """Worker: write the data file, then feed ``DataWritten`` or ``WriteFailed``."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class CreateOk:
+class CreateOk(OfRound):
     """Worker: create the round's ok.flag."""
 
-    round_id: str
 
-
-@dataclass(frozen=True)
-class SkipRound:
+class SkipRound(RoundProblem):
     """Worker: leave the round alone; ``reason`` is for the log."""
-
-    round_id: str
-    reason: str
 
 
 @dataclass(frozen=True)

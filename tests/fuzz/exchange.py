@@ -166,10 +166,10 @@ class _Job:
                 question = self.worker.load_question(round_id)
                 self.worker.load_core(round_id)
                 if question.pairs is not None:
-                    self.worker.write_answer(round_id, question.pairs, {"device": "CPU"})
+                    self.worker.write_data(round_id, question.pairs, {"device": "CPU"})
                 else:
                     self.worker.write_rows(round_id, question.program, question.rows, {"device": "CPU"})
-                    self.worker.create_ok(round_id)
+                self.worker.create_ok(round_id)
 
     def look(self) -> None:
         worker = self.worker

@@ -107,23 +107,28 @@ def index_answer(
     compiled: bool, edges: np.ndarray, rows: np.ndarray, pairs: np.ndarray, budget: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, int | None, np.ndarray, np.ndarray, int]:
     """Vertices, distances, diameter; rows closed by the index; pairs closed by the program afterwards, iterations."""
-    from npu_engine.index import all_pairs
+    from npu_engine.index import IndexBuilding
 
     core = program(compiled, budget)
     core.load(edges)
-    index = all_pairs(core)
+    building = IndexBuilding(core)
+    while not building.advance():
+        pass
+    index = building.finish()
     after = core.run(pairs)
     return index.vertices, index.distance, index.diameter, index.close(rows), after.pairs, after.iterations
 
 
 def index_refusal(edges: np.ndarray) -> str:
-    from npu_engine.index import all_pairs
+    from npu_engine.index import IndexBuilding
     from npu_engine.program import ProgramError
 
     core = program(False)
     core.load(edges)
     try:
-        all_pairs(core)
+        building = IndexBuilding(core)
+        while not building.advance():
+            pass
     except ProgramError as error:
         return str(error)
     return ""

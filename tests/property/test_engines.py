@@ -238,7 +238,7 @@ def check_skeleton(case: Case, random: np.random.Generator) -> None:
     skeleton = find_skeleton(WeightedRows(case.graph), min_share=0.0)
     if skeleton is not None:
         for width in (1, 8, 2**12):
-            search = SkeletonSearch(case.graph, skeleton, width)
+            search = SkeletonSearch(skeleton, width)
             for root in roots_of(case, random):
                 distance, parent = np.full(case.graph.n, -7, np.int64), np.full(case.graph.n, -7, np.int32)
                 search.run(root, distance, parent)

@@ -56,7 +56,7 @@ def test_a_skeleton_is_exact(edges: Edges, rule: str, width: int, data: st.DataO
     if skeleton is None:
         assert graph.n == 0 or weight.sum() >= 2**31
         return
-    search = SkeletonSearch(graph, skeleton, width)
+    search = SkeletonSearch(skeleton, width)
     user = [int(one) for one in graph.user_ids[graph.user_position]]
     for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=3), label="roots"):
         distance, parent = np.full(graph.n, -7, np.int64), np.full(graph.n, -7, np.int32)

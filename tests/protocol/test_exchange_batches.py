@@ -97,7 +97,7 @@ def test_what_a_batch_looks_like_as_text(tmp_path: Path) -> None:
 def test_integer_weights(coordinator: CoordinatorMailbox, dtype: type) -> None:
     coordinator.publish_core(OFFSETS, TARGETS, 3, weight=np.array([4, 0, 2**31 - 1, 2, 9], dtype))
     coordinator.write_round(ROUND, np.array([0]), np.array([5]))
-    edges = WorkerMailbox(coordinator.directory).load_core(ROUND)[0]
+    edges = WorkerMailbox(coordinator.directory).load_core(ROUND)[0].edges
     assert edges.tolist() == [[0, 1, 4], [0, 2, 0], [1, 2, 2**31 - 1], [2, 0, 2]]
 
 
@@ -105,7 +105,7 @@ def test_float_weights(coordinator: CoordinatorMailbox) -> None:
     weight = np.array([0.1, -1e-30, 1 / 3, 2, 9])
     coordinator.publish_core(OFFSETS, TARGETS, 3, program="plus-times", weight=weight)
     coordinator.write_rows(ROUND, QUESTIONS["plus-times"])
-    core = WorkerMailbox(coordinator.directory).load_core_file(ROUND)[0]
+    core = WorkerMailbox(coordinator.directory).load_core(ROUND)[0]
     assert core.edges.tolist() == [[0, 1], [0, 2], [1, 2], [2, 0]]
     assert core.weight is not None
     assert core.weight.tobytes() == weight[:4].astype(np.float32).tobytes()

@@ -57,13 +57,16 @@ class Job:
 
     def serve(self) -> None:
         assert self.worker.pending_rounds() == [FIRST]
-        edges, identity = self.worker.load_core(FIRST)
-        assert edges.tolist() == EDGES
+        core, identity = self.worker.load_core(FIRST)
+        assert core.edges.tolist() == EDGES
         assert identity == self.worker.core_identity(FIRST)
-        assert self.worker.load_values(FIRST)[0].tolist() == VALUES
+        question = self.worker.load_question(FIRST)
+        assert question.pairs is not None
+        assert question.pairs.tolist() == VALUES
         assert not self.worker.stop_requested()
         assert not self.worker.round_abandoned(FIRST)
-        self.worker.write_answer(FIRST, np.array(ANSWER), {"iterations": 2})
+        self.worker.write_data(FIRST, np.array(ANSWER), {"iterations": 2})
+        self.worker.create_ok(FIRST)
 
     def receive(self) -> None:
         assert self.coordinator.ok_exists(FIRST)

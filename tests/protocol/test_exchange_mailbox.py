@@ -47,11 +47,12 @@ def test_a_round_there_and_back(tmp_path: Path, format: Format) -> None:
         coordinator.publish_core(OFFSETS, TARGETS, 3)
         coordinator.write_round(first, np.array([0, 2], dtype=np.int32), np.array([5, 9], dtype=np.int32))
         assert worker.pending_rounds() == [first]
-        edges, identity = worker.load_core(first)
-        assert edges.tolist() == [[0, 1], [0, 2], [1, 2], [2, 0]]
-        values, header = worker.load_values(first)
-        assert values.tolist() == [[0, 5], [2, 9]]
-        assert header == ({"round": first, "core": "3"} if format == "text" else {})
+        core, identity = worker.load_core(first)
+        assert core.edges.tolist() == [[0, 1], [0, 2], [1, 2], [2, 0]]
+        question = worker.load_question(first)
+        assert question.pairs is not None
+        assert question.pairs.tolist() == [[0, 5], [2, 9]]
+        assert question.header == ({"round": first, "core": "3"} if format == "text" else {})
         assert not coordinator.ok_exists(first)
         worker.write_data(first, ANSWER, {"device": "CPU", "iterations": 2})
         assert not coordinator.ok_exists(first)
@@ -70,14 +71,14 @@ def test_a_round_there_and_back(tmp_path: Path, format: Format) -> None:
         third = layout.round_id(3, coordinator.token)
         coordinator.write_round(third, np.array([0]), np.array([1]))
         assert worker.core_identity(third) != identity
-        assert worker.load_core(third)[0].tolist() == [[0, 1]]
+        assert worker.load_core(third)[0].edges.tolist() == [[0, 1]]
 
 
 def test_copies_serve_where_links_are_impossible(tmp_path: Path, format: Format) -> None:
     with CoordinatorMailbox(tmp_path, token=TOKEN, format=format, disk=DiskWithoutLinks()) as coordinator:
         coordinator.publish_core(OFFSETS, TARGETS, 3)
         coordinator.write_round(FIRST, np.array([0]), np.array([5]))
-        assert len(WorkerMailbox(tmp_path).load_core(FIRST)[0]) == 4
+        assert len(WorkerMailbox(tmp_path).load_core(FIRST)[0].edges) == 4
 
 
 def test_an_empty_core_and_no_values(tmp_path: Path, format: Format) -> None:
@@ -86,9 +87,11 @@ def test_an_empty_core_and_no_values(tmp_path: Path, format: Format) -> None:
         coordinator.publish_core(np.array([0, 0]), none, 1)
         coordinator.write_round(FIRST, none, none)
         worker = WorkerMailbox(tmp_path)
-        assert worker.load_core(FIRST)[0].shape == (0, 2)
-        assert worker.load_values(FIRST)[0].shape == (0, 2)
-        worker.write_answer(FIRST, none.reshape(0, 2), {})
+        assert worker.load_core(FIRST)[0].edges.shape == (0, 2)
+        question = worker.load_question(FIRST)
+        assert question.pairs is not None
+        assert question.pairs.shape == (0, 2)
+        worker.write_data(FIRST, none.reshape(0, 2), {})
         assert coordinator.read_data(FIRST).pairs.shape == (0, 2)
 
 
@@ -140,7 +143,8 @@ def test_leftovers_of_a_dead_job_are_nobodys_work(tmp_path: Path) -> None:
         coordinator.publish_core(OFFSETS, TARGETS, 3)
         coordinator.write_round(FIRST, np.array([0]), np.array([5]))
         assert worker.pending_rounds() == [FIRST]
-        worker.write_answer(leftover, ANSWER, {})
+        worker.write_data(leftover, ANSWER, {})
+        worker.create_ok(leftover)
         assert not coordinator.ok_exists(FIRST)
         coordinator.cleanup()
     (tmp_path / leftover / "ok.flag").unlink()
@@ -157,7 +161,8 @@ def test_which_rounds_are_pending(tmp_path: Path, coordinator: CoordinatorMailbo
     (tmp_path / layout.round_id(8, TOKEN)).unlink()
     assert worker.pending_rounds() == [layout.round_id(seq, TOKEN) for seq in (1, 2, 4)]
     coordinator.remove_round(layout.round_id(2, TOKEN))
-    worker.write_answer(FIRST, ANSWER, {})
+    worker.write_data(FIRST, ANSWER, {})
+    worker.create_ok(FIRST)
     assert worker.pending_rounds() == [layout.round_id(4, TOKEN)]
     assert worker.round_abandoned(layout.round_id(3, TOKEN))
     assert worker.round_abandoned(layout.round_id(2, TOKEN))
@@ -170,8 +175,8 @@ def test_an_answer_to_a_removed_round(tmp_path: Path, coordinator: CoordinatorMa
     coordinator.remove_round(FIRST)
     for attempt in (
         lambda: worker.load_core(FIRST),
-        lambda: worker.load_values(FIRST),
-        lambda: worker.write_answer(FIRST, ANSWER, {}),
+        lambda: worker.load_question(FIRST),
+        lambda: worker.write_data(FIRST, ANSWER, {}),
         lambda: worker.create_ok(FIRST),
     ):
         with pytest.raises(RoundGone):
@@ -252,7 +257,7 @@ def test_a_bad_binary_meta_file_is_refused(tmp_path: Path) -> None:
     with CoordinatorMailbox(tmp_path, token=TOKEN, format="binary") as coordinator:
         coordinator.publish_core(OFFSETS, TARGETS, 3)
         coordinator.write_round(FIRST, np.array([0]), np.array([5]))
-        WorkerMailbox(tmp_path).write_answer(FIRST, ANSWER, {})
+        WorkerMailbox(tmp_path).write_data(FIRST, ANSWER, {})
         (tmp_path / FIRST / "data.meta").unlink()
         assert coordinator.read_data(FIRST).header == {}, "the meta file is optional"
         (tmp_path / FIRST / "data.meta").write_bytes(b"hello\n")
@@ -269,7 +274,7 @@ def test_unreadable_worker_facts_are_none(tmp_path: Path, content: bytes) -> Non
 def test_values_of_another_round_are_not_served(tmp_path: Path, coordinator: CoordinatorMailbox) -> None:
     (tmp_path / FIRST / "value.txt").write_bytes(f"# round {SECOND}\n0 5\n".encode())
     with pytest.raises(ExchangeError, match="another round"):
-        WorkerMailbox(tmp_path).load_values(FIRST)
+        WorkerMailbox(tmp_path).load_question(FIRST)
 
 
 def test_a_huge_question_is_not_read_by_the_worker(tmp_path: Path, coordinator: CoordinatorMailbox) -> None:

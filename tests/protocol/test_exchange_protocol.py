@@ -112,7 +112,7 @@ class CoordinatorLaws:
                 self.over.add(round_id)
             case GiveUp(reason):
                 assert reason
-                assert self.machine.gave_up
+                assert self.machine.state == "closed"
             case WriteStop():
                 self.stops += 1
 
@@ -187,7 +187,7 @@ def test_round_after_round() -> None:
         assert machine.state == "idle"
     assert machine.rounds_written == 3
     assert machine.handle(Stop()) == [WriteStop()]
-    assert not machine.gave_up
+    assert machine.state == "closed"
     assert machine.handle(Stop()) == []
 
 
@@ -274,7 +274,7 @@ def test_death_and_distrust_between_rounds() -> None:
     for event in (WorkerLost("signal 9"), Distrust("no witness")):
         machine = coordinator()
         assert [type(action) for action in machine.handle(event)] == [GiveUp, WriteStop]
-        assert machine.gave_up
+        assert machine.state == "closed"
 
 
 def test_an_unwritable_round_is_not_abandoned_since_nobody_saw_it() -> None:

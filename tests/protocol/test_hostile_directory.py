@@ -270,7 +270,7 @@ def test_the_worker_reads_only_what_the_rounds_maker_wrote(coordinator: Coordina
     for name in ("value.txt", "mind_graph.txt"):
         os.chown(round_dir / name, NOBODY, NOBODY)
     assert worker.load_question(FIRST).pairs is not None
-    assert len(worker.load_core(FIRST)[0]) == 4, "a core has as many names as rounds"
+    assert len(worker.load_core(FIRST)[0].edges) == 4, "a core has as many names as rounds"
 
 
 def test_the_worker_passes_over_what_is_no_round(
@@ -281,7 +281,8 @@ def test_the_worker_passes_over_what_is_no_round(
     attack('cd "$1"; ln -s "$2" $3; : > $4; mkfifo $5', coordinator.directory, private, *other)
     for _ in range(2):
         assert worker.pending_rounds() == [FIRST]
-    worker.write_answer(FIRST, np.array([[0, 5]]), {})
+    worker.write_data(FIRST, np.array([[0, 5]]), {})
+    worker.create_ok(FIRST)
     assert coordinator.ok_exists(FIRST)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from cpu_engine.bfs.many.kernels.levels_check import check_levels_step
 from cpu_engine.counted import plural
+from cpu_engine.findings import explain_counts
 from cpu_engine.graph.graph import Graph
 from cpu_engine.threads import threads_for
 
@@ -46,16 +47,10 @@ class LevelsCertificate:
 
     def explain(self, graph: Graph | None = None) -> str:
         """One sentence on what is wrong; with the graph, one vertex of each kind is named by the user's id."""
-        lines = []
-        for kind, claim in enumerate(CLAIMS):
-            count = int(self.findings[:, kind].sum())
-            if count:
-                example = int(self.examples[:, kind].max())
-                name = "" if graph is None else f" (vertex {int(graph.user_ids[graph.user_position[example]])} for one)"
-                lines.append(f"{plural(count, *claim)}{name}")
-        if not lines:
+        if self.holds:
             return "every level has a witness and no edge can improve one"
-        return f"{'; '.join(lines)}; in {self.wrong.size} of {plural(self.findings.shape[0], 'search')}"
+        wrong = explain_counts(CLAIMS, self.findings.sum(axis=0), self.examples.max(axis=0), graph)
+        return f"{wrong}; in {self.wrong.size} of {plural(self.findings.shape[0], 'search')}"
 
 
 def check_levels(graph: Graph, roots: np.ndarray, level: np.ndarray) -> LevelsCertificate:

@@ -11,15 +11,32 @@ Encoding: bit s of ``word[v]`` is set iff v is in the level at hand for root s; 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 from numpy import uint64
 
 from cpu_engine.intrinsics.atomics import atomic_add
+from cpu_engine.intrinsics.bisect import first_not_below
 
 COLUMNS = 16
 BLOCK = 256  # vertices that a thread takes at a time
-LISTED = 256  # neighbours that are listed before their rows are read
+GATHERED = 256  # neighbours that are gathered before their rows are read
+
+
+class Rows(NamedTuple):
+    """Neighbours on the side that a pass looks to: ids[offsets[v]:offsets[v + 1]]."""
+
+    offsets: np.ndarray
+    ids: np.ndarray
+
+
+class Sums(NamedTuple):
+    """Room for each thread: the sum of rows, and the neighbours whose rows are summed."""
+
+    totals: np.ndarray
+    found: np.ndarray
 
 
 @njit(cache=True, parallel=True)
@@ -44,33 +61,33 @@ def mark_level_step(level, stride, column, depth, out_offsets, in_offsets, word)
 
 
 @njit(cache=True)
-def add_rows(listed, count, front, row):
-    """Add the rows of the listed vertices to ``row``."""
+def add_rows(found, count, front, row):
+    """Add the rows of the first ``count`` vertices in ``found`` to ``row``."""
     i = 0
     while i + 1 < count:  # two at a time: half as many trips of ``row`` to the cache
-        one = front[uint64(listed[i]) * uint64(COLUMNS) : (uint64(listed[i]) + uint64(1)) * uint64(COLUMNS)]
-        two = front[uint64(listed[i + 1]) * uint64(COLUMNS) : (uint64(listed[i + 1]) + uint64(1)) * uint64(COLUMNS)]
+        one = front[uint64(found[i]) * uint64(COLUMNS) : (uint64(found[i]) + uint64(1)) * uint64(COLUMNS)]
+        two = front[uint64(found[i + 1]) * uint64(COLUMNS) : (uint64(found[i + 1]) + uint64(1)) * uint64(COLUMNS)]
         for s in range(COLUMNS):
             row[s] += one[s] + two[s]
         i += 2
     if i < count:
-        one = front[uint64(listed[i]) * uint64(COLUMNS) : (uint64(listed[i]) + uint64(1)) * uint64(COLUMNS)]
+        one = front[uint64(found[i]) * uint64(COLUMNS) : (uint64(found[i]) + uint64(1)) * uint64(COLUMNS)]
         for s in range(COLUMNS):
             row[s] += one[s]
 
 
 @njit(cache=True)
-def sum_neighbours(row_ids, word, wanted, front, listed, total):
+def sum_neighbours(row_ids, word, wanted, front, found, total):
     """total = the sum of the rows of the neighbours that have a bit of ``wanted``."""
     for s in range(COLUMNS):
         total[s] = 0.0
-    for begin in range(0, row_ids.size, LISTED):
-        part = row_ids[begin : min(begin + LISTED, row_ids.size)]
+    for begin in range(0, row_ids.size, GATHERED):
+        part = row_ids[begin : min(begin + GATHERED, row_ids.size)]
         count = uint64(0)
-        for i in range(part.size):  # no branch: whether a neighbour is in the level cannot be foretold
-            listed[count] = part[i]
+        for i in range(part.size):  # no branch: whether a neighbour is in the level cannot be predicted
+            found[count] = part[i]
             count += uint64((word[part[i]] & wanted) != 0)
-        add_rows(listed, count, front, total)
+        add_rows(found, count, front, total)
 
 
 @njit(cache=True)
@@ -97,39 +114,39 @@ def count_dependency(v, wanted, total, sigma, weight, fresh):
 
 
 @njit(cache=True, parallel=True)
-def pull_paths_step(offsets, ids, before, word, front, fresh, sigma, totals, listed, next_block):
+def pull_paths_step(rows, before, word, front, fresh, sigma, next_block, sums):
     """Give each vertex of a level the path counts that its in-neighbours in the level before add up to.
 
     Invariant  ``before`` and ``front`` are the level before, ``word`` the level; sigma is final for all before it.
-    Races      a vertex's thread writes its rows of sigma and fresh; thread t alone uses totals[t] and listed[t].
+    Races      a vertex's thread writes its rows of sigma and fresh; thread t alone uses its rows of ``sums``.
     Work       a look per in-edge of the level's vertices, and the rows of those that are in the level before.
     """
-    n = word.size
+    (offsets, ids), (totals, found), n = rows, sums, word.size
     for t in prange(totals.shape[0]):
         block = atomic_add(next_block, 0, 1)
         while block * BLOCK < n:
             for v in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
                 if word[v] != 0:
-                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], before, word[v], front, listed[t], totals[t])
+                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], before, word[v], front, found[t], totals[t])
                     count_paths(v, word[v], totals[t], sigma, fresh)
             block = atomic_add(next_block, 0, 1)
 
 
 @njit(cache=True, parallel=True)
-def pull_dependencies_step(offsets, ids, behind, word, front, fresh, sigma, weight, score, totals, listed, next_block):
+def pull_dependencies_step(rows, behind, word, front, fresh, sigma, weight, score, next_block, sums):
     """Give each vertex of a level the dependencies that its out-neighbours in the level behind add up to: its score.
 
     Invariant  ``behind`` and ``front`` are the level behind, whose dependencies are final; sigma is final everywhere.
     Races      as pull_paths_step; score[v] is v's.
     Work       a look per out-edge of the level's vertices, and the rows of those that are in the level behind.
     """
-    n = word.size
+    (offsets, ids), (totals, found), n = rows, sums, word.size
     for t in prange(totals.shape[0]):
         block = atomic_add(next_block, 0, 1)
         while block * BLOCK < n:
             for v in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
                 if word[v] != 0:
-                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], behind, word[v], front, listed[t], totals[t])
+                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], behind, word[v], front, found[t], totals[t])
                     score[v] += count_dependency(v, word[v], totals[t], sigma, weight, fresh)
             block = atomic_add(next_block, 0, 1)
 
@@ -140,15 +157,8 @@ def push_share(low, high, frontier, offsets, targets, before, word, front, fresh
     for i in range(frontier.size):
         u = frontier[i]
         begin, end = offsets[u], offsets[u + 1]
-        last = end
-        while begin < last:  # the first target that is not below ``low``
-            middle = (begin + last) >> 1
-            if targets[middle] < low:
-                begin = middle + 1
-            else:
-                last = middle
         given = front[u * COLUMNS : (u + 1) * COLUMNS]
-        e = begin
+        e = begin + first_not_below(targets[begin:end], low)
         while e < end and targets[e] < high:
             v = targets[e]
             if word[v] & before[u]:
@@ -160,7 +170,7 @@ def push_share(low, high, frontier, offsets, targets, before, word, front, fresh
 
 @njit(cache=True, parallel=True)
 def push_paths_step(offsets, targets, frontier, before, word, front, fresh, sigma, bounds):
-    """As pull_paths_step, by the vertices of the level before (listed) giving their rows to their out-neighbours.
+    """As pull_paths_step, by the vertices of the level before (``frontier``) giving their rows to their out-neighbours.
 
     Invariant  as pull_paths_step.
     Races      none, without atomics: thread t writes rows of the vertices from bounds[t] to bounds[t + 1] only, which

@@ -1,23 +1,37 @@
 """The steps of Louvain's method: moving vertices between communities, dividing these, and making each part a vertex.
 
 The graph is a symmetric matrix of weights by rows, a pair's weight in several pieces if need be; what lies on the
-diagonal is apart, in ``loops`` (an edge from a vertex to itself counts twice, as its two ends do). ``strength[v]`` is
-the sum of v's row, diagonal included; ``whole`` the sum of all.
+diagonal is apart, in ``loops`` (an edge from a vertex to itself counts twice, as its two ends do).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
 GAIN = 1e-12  # of the whole weight: a smaller gain may be nothing but rounding, and could go in circles
 
 
+class Weights(NamedTuple):
+    """The matrix of a level; see the module."""
+
+    offsets: np.ndarray
+    ids: np.ndarray
+    weight: np.ndarray
+    loops: np.ndarray
+    strength: np.ndarray  # [v]: the sum of v's row, diagonal included
+    whole: float  # the sum of all
+
+
 @njit(cache=True)
-def best_community(v, offsets, ids, weight, community, strength, inside, whole, resolution, near, touched):
+def best_community(v, weights, resolution, community, inside, near, touched):
     """The community where v adds most to the modularity, its own if no other adds more; v has been taken out of it.
 
     ``near`` is zero before and after; ``touched`` is room for the communities around v.
     """
+    offsets, ids, weight, _, strength, whole = weights
     count, own = 0, community[v]
     for e in range(offsets[v], offsets[v + 1]):
         u = ids[e]
@@ -39,17 +53,16 @@ def best_community(v, offsets, ids, weight, community, strength, inside, whole, 
 
 
 @njit(cache=True)
-def move_vertices_step(
-    offsets, ids, weight, strength, whole, resolution, queue, waiting, community, inside, near, touched
-):
-    """Move vertices one by one to the best community around them until nobody wants to move; returns the moves.
+def move_vertices_step(weights, resolution, queue, waiting, community, inside, near, touched):
+    """Move vertices one by one to the best community around them until no move gains; returns the moves.
 
-    Invariant  inside[c] = the strength of c's members; modularity grows with every move. Everyone in ``queue`` (all,
-               in the order to be looked at) waits at first; who moves makes the neighbours outside its new community
-               wait again. ``near`` is zero before and after.
+    Invariant  inside[c] = the strength of c's members; modularity grows with every move. All vertices wait at first, in
+               the order of ``queue``; a vertex that moves makes the neighbours outside its new community wait again.
+               ``near`` is zero before and after.
     Races      none, serial: each move depends on the ones before, which is what makes the result reproducible.
-    Work       the rows of all who waited, each time.
+    Work       the rows of all that waited, each time.
     """
+    offsets, ids, strength = weights.offsets, weights.ids, weights.strength
     n = queue.size
     head, length, moves = 0, n, 0
     while length > 0:
@@ -59,7 +72,7 @@ def move_vertices_step(
         waiting[v] = 0
         own = community[v]
         inside[own] -= strength[v]
-        best = best_community(v, offsets, ids, weight, community, strength, inside, whole, resolution, near, touched)
+        best = best_community(v, weights, resolution, community, inside, near, touched)
         inside[best] += strength[v]
         if best != own:
             community[v] = best
@@ -75,16 +88,15 @@ def move_vertices_step(
 
 
 @njit(cache=True)
-def refine_step(
-    order, offsets, ids, weight, strength, whole, resolution, community, part, inside, alone, near, touched
-):
+def refine_step(order, weights, resolution, community, part, inside, alone, near, touched):
     """Divide each community anew: vertices that are still alone join the part of it, around them, that gains most.
 
     Invariant  before: part[v] = v, inside = strength, alone = 1; after: a part lies within a community and is
-               connected, since who joins has an edge into it. ``near`` is zero before and after.
+               connected, since a vertex that joins has an edge into it. ``near`` is zero before and after.
     Races      none, serial.
     Work       O(n + m).
     """
+    offsets, ids, weight, _, strength, whole = weights
     for i in range(order.size):
         v = order[i]
         if alone[v] == 0:
@@ -109,7 +121,7 @@ def refine_step(
         if best != v:
             part[v] = best
             inside[best] += strength[v]
-            alone[v], alone[best] = 0, 0  # the vertex ``best`` is in part ``best``, or nobody could join it
+            alone[v], alone[best] = 0, 0  # the vertex ``best`` is in part ``best``, or no vertex could join it
 
 
 @njit(cache=True)
@@ -129,15 +141,14 @@ def number_communities_step(community, number):
 
 
 @njit(cache=True)
-def merge_communities_step(
-    offsets, ids, weight, loops, community, begin, members, near, touched, to_offsets, to_ids, to_weight, to_loops
-):
+def merge_communities_step(weights, community, begin, members, near, touched, to_offsets, to_ids, to_weight, to_loops):
     """Make each community or part a vertex: weights between two are added up, what is inside goes to the diagonal.
 
     Invariant  members[begin[c] : begin[c + 1]] are c's; to_loops and near are zero before, near after as well.
     Races      none, serial.
     Work       O(n + m).
     """
+    offsets, ids, weight, loops, _, _ = weights
     total = 0
     for c in range(begin.size - 1):
         count = 0

@@ -77,12 +77,12 @@ def build_graph(
         tell(1, _STEPS)
         if consume and space.scratch:  # the edges are read from there now
             _take_over(edges)
-        dealt, found = passes.deal_edges(space, weight, mirror, self_loops == "drop", layout)
+        scattered, found = passes.scatter_edges(space, weight, mirror, self_loops == "drop", layout)
         spare = Spare([*space.scratch, *(_take_over(edges) if consume else ())])
         space = replace(space, src=space.src[:0], dst=space.dst[:0], scratch=())
         del weight
-        rows = passes.gather_rows(dealt, layout, duplicates == "drop")
-        del dealt
+        rows = passes.gather_rows(scattered, layout, duplicates == "drop")
+        del scattered
         tell(2, _STEPS)
         graph = _number_and_sort(edges, space, rows, layout, spare, as_directed, tell)
     if weighted and graph.weight is None:  # no edge was left to have one
@@ -110,7 +110,7 @@ def estimate_build_bytes(
     scratch = 2 * entries // layout.buckets * (column + weight)  # for a bucket of twice the mean
     gathering = entries * (entry + weight) + vertex_count * (8 + degree)
     gathering += gather_lanes * (scratch + vertex_count // 8 + vertex_count * (4 if weighted else 0))
-    # The rows, the entries dealt from them, and a directed graph's rows of the other direction.
+    # The rows, the entries scattered from them, and a directed graph's rows of the other direction.
     transposing = entries * (column + entry + 2 * weight + (column if directed else 0))
     transposing += vertex_count * (degree + 2 * column + 16) + lines
     if consume:  # ends of 32 bits and weights of 64 are written over where there is room, else freed
@@ -182,18 +182,18 @@ def _number_and_sort(
     tell(3, _STEPS)
 
     m = int(out_offsets[-1])
-    dealt = passes.deal_rows(row_begin, out_offsets, rows.columns, rows.weight, layout, spare)
-    spare.blocks = [dealt.entries, dealt.weight] if both_ways else []
-    passes.settle_rows(dealt, label, in_offsets, layout, rows.columns, rows.weight)
-    del dealt, row_begin
+    scattered = passes.scatter_rows(row_begin, out_offsets, rows.columns, rows.weight, layout, spare)
+    spare.blocks = [scattered.entries, scattered.weight] if both_ways else []
+    passes.settle_rows(scattered, label, in_offsets, layout, rows.columns, rows.weight)
+    del scattered, row_begin
     rows.columns = in_sources = out_targets = passes.shrink(rows.columns, m)
     rows.weight = passes.shrink(rows.weight, m if rows.weight.size else 0)
     tell(4, _STEPS)
     if both_ways:
         no_label, out_targets = np.empty(0, layout.id), np.empty(m, layout.id)
-        dealt = passes.deal_rows(in_offsets[:-1], in_offsets, in_sources, rows.weight, layout, spare)
-        passes.settle_rows(dealt, no_label, out_offsets, layout, out_targets, rows.weight)
-        del dealt
+        scattered = passes.scatter_rows(in_offsets[:-1], in_offsets, in_sources, rows.weight, layout, spare)
+        passes.settle_rows(scattered, no_label, out_offsets, layout, out_targets, rows.weight)
+        del scattered
         if check_mirrored:
             _check_mirrored_edges(edges, space, order, out_offsets, out_targets, in_sources)
             out_targets = in_sources

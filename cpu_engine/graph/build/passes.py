@@ -1,9 +1,9 @@
 """The passes of the build over all edges, and the memory they work in.
 
-    deal_edges   edge list -> entries in buckets of rows                    the only pass but one over the whole list
-    gather_rows  buckets -> rows, in place; loops and duplicates are gone   within a core's cache
-    deal_rows    rows, by ascending number -> transposed entries in buckets
-    settle_rows  buckets -> final rows, sorted                              within a core's cache
+    scatter_edges  edge list -> entries in buckets of rows                    the only pass but one over the whole list
+    gather_rows    buckets -> rows, in place; loops and duplicates are gone   within a core's cache
+    scatter_rows   rows, by ascending number -> transposed entries in buckets
+    settle_rows    buckets -> final rows, sorted                              within a core's cache
 
 Invariant: apart from the list itself there are never more than two arrays as long as the entries (a third for a
 directed graph's other direction), and what is no longer read is written over.
@@ -18,15 +18,18 @@ import numba
 import numpy as np
 
 from cpu_engine.graph.build.idspace import IdSpace
-from cpu_engine.graph.kernels.csr import gather_rows_step, settle_rows_step
+from cpu_engine.graph.kernels import radix_scatter
+from cpu_engine.graph.kernels.csr import Buckets, Gathered, gather_rows_step, settle_rows_step
 from cpu_engine.graph.kernels.radix_scatter import (
     HIGH,
     LOOPS,
     LOW,
+    Edges,
+    Shape,
     count_edges_step,
     count_rows_step,
-    deal_edges_step,
-    deal_rows_step,
+    scatter_edges_step,
+    scatter_rows_step,
 )
 from cpu_engine.graph.kernels.weighted import gather_weighted_step
 from cpu_engine.intrinsics.lines import LINE_BYTES
@@ -66,14 +69,14 @@ class Layout:
         """Rows in a bucket."""
         return max(-(-self.span >> (self.log_b + self.group)), 1) << self.group
 
-    def shape(self, entries: np.ndarray | None = None) -> tuple[int, int, int, int]:
-        """What kernels get: (log_b, group, bits, phase)."""
+    def shape(self, entries: np.ndarray | None = None) -> Shape:
+        """What kernels get."""
         phase = 0 if entries is None else entries.ctypes.data % LINE_BYTES // entries.itemsize
-        return self.log_b, self.group, self.bits, phase
+        return Shape(self.log_b, self.group, self.bits, phase)
 
 
 @dataclass
-class Dealt:
+class Scattered:
     """Entries in the buckets of their rows."""
 
     entries: np.ndarray
@@ -95,7 +98,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class EdgeFacts:
-    """What the pass over the edge list found out by the way."""
+    """What the pass over the edge list found out besides."""
 
     loops: int
     low: int
@@ -104,7 +107,7 @@ class EdgeFacts:
 
 @dataclass
 class Spare:
-    """Memory that nobody needs any more, to be written over instead of taking fresh pages from the system."""
+    """Memory that is no longer needed, to be written over instead of taking fresh pages from the system."""
 
     blocks: list[np.ndarray] = field(default_factory=list)
 
@@ -143,34 +146,33 @@ def gather_lanes(entries: int, span: int, weighted: bool) -> int:
     return min(lanes_for(entries), max(2, 2 * entries // max(span, 1))) if weighted else lanes_for(entries)
 
 
-def deal_edges(
+def scatter_edges(
     space: IdSpace, weight: np.ndarray, mirror: bool, drop_loops: bool, layout: Layout
-) -> tuple[Dealt, EdgeFacts]:
-    """Deal the edges, mirrored ones in both directions, to the buckets of their rows."""
+) -> tuple[Scattered, EdgeFacts]:
+    """Scatter the edges, mirrored ones in both directions, to the buckets of their rows."""
     lanes, parts = _lanes_and_parts(space.src.size * (2 if mirror else 1))
     counts = np.zeros((parts, layout.buckets), np.int64)
     facts = np.zeros((parts, 3), np.int64)
     facts[:, LOW], facts[:, HIGH] = np.iinfo(np.int64).max, -1
     present = np.empty(0, np.uint8) if space.present is None else space.present
-    count_edges_step(
-        space.src, space.dst, space.first, mirror, drop_loops, layout.shape(), lanes, _ticket(), counts, facts, present
-    )
+    edges = Edges(space.src, space.dst, weight, space.first, mirror, drop_loops)
+    count_edges_step(edges, layout.shape(), lanes, _ticket(), counts, facts, present)
     found = EdgeFacts(int(facts[:, LOOPS].sum()), int(facts[:, LOW].min()), int(facts[:, HIGH].max()))
     space.check(found.low, found.high)
     bucket_begin, starts = _starts(counts)
     entries = np.empty(int(bucket_begin[-1]), layout.entry)
     entry_weight = np.empty(entries.size if weight.size else 0, weight.dtype)
-    deal_edges_step(
-        space.src, space.dst, weight, space.first, mirror, drop_loops, layout.shape(entries),
-        _ticket(), starts, np.empty((lanes, layout.buckets), np.int64), _lines(lanes, layout), entries, entry_weight,
+    scatter_edges_step(
+        edges, layout.shape(entries), _ticket(), starts, np.empty((lanes, layout.buckets), np.int64),
+        _lines(lanes, layout), entries, entry_weight,
     )  # fmt: skip
-    return Dealt(entries, entry_weight, bucket_begin), found
+    return Scattered(entries, entry_weight, bucket_begin), found
 
 
-def gather_rows(dealt: Dealt, layout: Layout, drop_duplicates: bool) -> Rows:
-    """Turn dealt entries into rows, in their own memory."""
-    columns, sizes = dealt.entries.view(layout.id), np.diff(dealt.bucket_begin)
-    total, weighted = dealt.entries.size, dealt.weight.size > 0
+def gather_rows(scattered: Scattered, layout: Layout, drop_duplicates: bool) -> Rows:
+    """Turn scattered entries into rows, in their own memory."""
+    columns, sizes = scattered.entries.view(layout.id), np.diff(scattered.bucket_begin)
+    total, weighted = scattered.entries.size, scattered.weight.size > 0
     row_begin = np.empty(layout.buckets * layout.rows, np.int64)
     row_size = np.zeros(layout.span, np.int32 if total < 2**30 else np.int64)  # out and in together fit as well
     kept = np.zeros(layout.buckets, np.int64)
@@ -184,18 +186,18 @@ def gather_rows(dealt: Dealt, layout: Layout, drop_duplicates: bool) -> Rows:
             continue
         scratch = np.empty((lanes, up_to), layout.id)
         seen = np.zeros((lanes, layout.span // 64 + 1 if drop_duplicates else 0), np.uint64)
-        which = (dealt.bucket_begin, above, up_to, layout.shape(dealt.entries), _ticket())
-        made = (row_begin, row_size, kept)
+        buckets = Buckets(scattered.entries, columns, scattered.bucket_begin, above, up_to)
+        shape, made = layout.shape(scattered.entries), Gathered(row_begin, row_size, kept)
         if weighted:
-            scratch_weight = np.empty((lanes, up_to), dealt.weight.dtype)
+            scratch_weight = np.empty((lanes, up_to), scattered.weight.dtype)
             place = np.empty((lanes, layout.span if drop_duplicates else 0), np.int32)
             gather_weighted_step(
-                dealt.entries, columns, dealt.weight, *which, *made, scratch, scratch_weight, seen, place
+                buckets, scattered.weight, shape, _ticket(), made, scratch, scratch_weight, seen, place
             )
         else:
-            gather_rows_step(dealt.entries, columns, *which, *made, scratch, seen)
-    rows = Rows(columns, dealt.weight, row_begin, row_size, dealt.bucket_begin, kept)
-    if columns.size > dealt.entries.size:
+            gather_rows_step(buckets, shape, _ticket(), made, scratch, seen)
+    rows = Rows(columns, scattered.weight, row_begin, row_size, scattered.bucket_begin, kept)
+    if columns.size > scattered.entries.size:
         _close_gaps(rows, layout)
     return rows
 
@@ -228,31 +230,36 @@ def shrink(array: np.ndarray, count: int) -> np.ndarray:
     return shrunk
 
 
-def deal_rows(
+def scatter_rows(
     row_begin: np.ndarray, offsets: np.ndarray, columns: np.ndarray, weight: np.ndarray, layout: Layout, spare: Spare
-) -> Dealt:
-    """Deal the transposed entries of rows, visited in ascending order, to the buckets of their columns."""
+) -> Scattered:
+    """Scatter the transposed entries of rows, visited in ascending order, to the buckets of their columns."""
     total = int(offsets[-1])
     lanes, parts = _lanes_and_parts(total)
     counts = np.zeros((parts, layout.buckets), np.int64)
-    part_rows = _equal_parts(offsets, parts)
-    count_rows_step(row_begin, offsets, columns, part_rows, layout.shape(), lanes, _ticket(), counts)
+    rows = radix_scatter.Rows(row_begin, offsets, columns, weight, _equal_parts(offsets, parts))
+    count_rows_step(rows, layout.shape(), lanes, _ticket(), counts)
     bucket_begin, starts = _starts(counts)
     entries, entry_weight = spare.take((total, layout.entry), (total if weight.size else 0, weight.dtype))
-    deal_rows_step(
-        row_begin, offsets, columns, weight, part_rows, layout.shape(entries),
-        _ticket(), starts, np.empty((lanes, layout.buckets), np.int64), _lines(lanes, layout), entries, entry_weight,
+    scatter_rows_step(
+        rows, layout.shape(entries), _ticket(), starts, np.empty((lanes, layout.buckets), np.int64),
+        _lines(lanes, layout), entries, entry_weight,
     )  # fmt: skip
-    return Dealt(entries, entry_weight, bucket_begin)
+    return Scattered(entries, entry_weight, bucket_begin)
 
 
 def settle_rows(
-    dealt: Dealt, label: np.ndarray, offsets: np.ndarray, layout: Layout, columns: np.ndarray, weight: np.ndarray
+    scattered: Scattered,
+    label: np.ndarray,
+    offsets: np.ndarray,
+    layout: Layout,
+    columns: np.ndarray,
+    weight: np.ndarray,
 ) -> None:
-    """Write the dealt entries to ``columns``, sorted rows of which ``offsets`` tells the places."""
-    cursors = np.empty((lanes_for(dealt.entries.size), layout.rows), np.int64)
+    """Write the scattered entries to ``columns``, sorted rows that begin at ``offsets``."""
+    cursors = np.empty((lanes_for(scattered.entries.size), layout.rows), np.int64)
     settle_rows_step(
-        dealt.entries, dealt.weight, dealt.bucket_begin, layout.shape(dealt.entries), label, offsets,
+        scattered.entries, scattered.weight, scattered.bucket_begin, layout.shape(scattered.entries), label, offsets,
         _ticket(), cursors, columns, weight,
     )  # fmt: skip
 

@@ -181,7 +181,7 @@ def _parse_block(block: Block, layout: RowLayout, float_mode: bool, path: Path) 
     floats = np.empty(most, np.float64) if weighted and float_mode else _NO_FLOATS
     hard = np.empty((len(floats), 3), np.int64)
     out = np.zeros(parse.OUT_FIELDS, np.int64)
-    parse.parse_rows(text, layout.spec(float_mode), src, dst, ints, floats, hard, out)
+    parse.parse_rows(text, layout.spec(float_mode), parse.EdgeArrays(src, dst, ints, floats, hard, out))
     rows, status, position = int(out[parse.ROWS]), int(out[parse.STATUS]), int(out[parse.POSITION])
     if status == parse.OK:
         finish_hard_weights(block, hard[: out[parse.HARD]], floats, path)
@@ -236,7 +236,7 @@ def read_ragged(source: TextSource, layout: RaggedLayout) -> tuple[Numbers, np.n
             floats = np.empty(entries if layout.weighted and float_mode else 0, np.float64)
             hard = np.empty((len(floats), 3), np.int64)
             spec = layout.spec(rows, float_mode)
-            parse.parse_ragged(text, spec, block_src, block_dst, ints, floats, hard, block_rows, out)
+            parse.parse_ragged(text, spec, parse.EdgeArrays(block_src, block_dst, ints, floats, hard, out), block_rows)
             if out[parse.STATUS] != parse.NEEDS_FLOAT:
                 break
             weight.become_float()

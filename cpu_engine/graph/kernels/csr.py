@@ -1,11 +1,13 @@
-"""From dealt entries to compressed rows: what is done bucket by bucket, within a core's cache, and once per vertex.
+"""From scattered entries to compressed rows: what is done bucket by bucket, within a core's cache, and once per vertex.
 
-Encodings are those of deal.py. No comparison sort of edges anywhere: rows come out sorted because they are written by
-a transposition that visits the other side in ascending order. Lanes take the next bucket by ticket; a bucket's rows
-belong to it alone, so that nothing depends on who takes it.
+Encodings are those of radix_scatter.py. No comparison sort of edges anywhere: rows come out sorted because they are
+written by a transposition that visits the other side in ascending order. Lanes take the next bucket by ticket; a
+bucket's rows belong to it alone, so that nothing depends on which lane takes it.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -13,10 +15,28 @@ from numba import njit, prange
 from cpu_engine.intrinsics.atomics import atomic_add
 
 
+class Buckets(NamedTuple):
+    """Bucket b is entries[begin[b]:begin[b + 1]]; a launch takes those of more than ``above``, at most ``up_to``."""
+
+    entries: np.ndarray
+    columns: np.ndarray  # the memory of ``entries``, which are lost
+    begin: np.ndarray
+    above: int
+    up_to: int
+
+
+class Gathered(NamedTuple):
+    """Rows by bucket: that at place q of bucket b has size[its position] columns from begin[b * rows + q] on."""
+
+    begin: np.ndarray
+    size: np.ndarray
+    kept: np.ndarray  # columns in each bucket, without gaps
+
+
 @njit(cache=True)
-def _gather_buckets(
-    entries, columns, bucket_begin, above, up_to, shape, ticket, row_begin, row_size, kept, scratch, seen
-):
+def _gather_buckets(buckets, shape, ticket, gathered, scratch, seen):
+    entries, columns, bucket_begin, above, up_to = buckets
+    row_begin, row_size, kept = gathered
     log_b, group, bits, _ = shape
     mask, rows = (1 << bits) - 1, row_begin.shape[0] >> log_b
     ratio, distinct = entries.itemsize // columns.itemsize, seen.shape[0] > 0
@@ -67,24 +87,16 @@ def _gather_buckets(
 
 
 @njit(cache=True, parallel=True)
-def gather_rows_step(
-    entries, columns, bucket_begin, above, up_to, shape, ticket, row_begin, row_size, kept, scratch, seen
-):
+def gather_rows_step(buckets, shape, ticket, gathered, scratch, seen):
     """Turn buckets into rows, in place, dropping repeated columns but the first.
 
-    Invariant  only buckets of more than ``above`` and at most ``up_to`` entries are done. ``columns`` is the memory of
-               ``entries``, which is lost. After: the row at place q of bucket b has row_size[its position] columns from
-               row_begin[b * rows + q] on, in the order of the edge list; a bucket's rows follow each other without
-               gaps, kept[b] columns in all.
+    Invariant  see Buckets and Gathered; a row is in the order of the edge list.
     Races      a bucket belongs to one lane, as do scratch[lane] (``up_to`` long) and seen[lane] (uint64 zeros, a bit
                per position; of size 0: repeated columns are kept).
     Work       O(entries), random access within one bucket and within ``seen``.
     """
     for lane in prange(scratch.shape[0]):
-        _gather_buckets(
-            entries, columns, bucket_begin, above, up_to, shape, ticket,
-            row_begin, row_size, kept, scratch[lane], seen[lane],
-        )  # fmt: skip
+        _gather_buckets(buckets, shape, ticket, gathered, scratch[lane], seen[lane])
 
 
 @njit(cache=True, parallel=True)

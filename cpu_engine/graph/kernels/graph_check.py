@@ -5,10 +5,23 @@ Every kernel reports the first offending place of each lane, or NOWHERE.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
 NOWHERE = np.iinfo(np.int64).max
+
+
+class VertexArrays(NamedTuple):
+    """A graph's arrays that have an entry per vertex, and what they must agree with."""
+
+    out_offsets: np.ndarray
+    in_offsets: np.ndarray
+    in_sources: np.ndarray
+    best_in: np.ndarray
+    user_position: np.ndarray
+    internal_of_position: np.ndarray
 
 
 @njit(cache=True, parallel=True)
@@ -71,18 +84,16 @@ def check_rows_step(offsets, targets, weight_bits, n, keys, cuts, first, forth, 
 
 
 @njit(cache=True, parallel=True)
-def check_vertices_step(
-    n, out_offsets, in_offsets, in_sources, directed, best_in, hanging_start, user_position, internal_of_position,
-    by_degree, by_neighbour, by_position, named,
-):  # fmt: skip
+def check_vertices_step(n, arrays, directed, hanging_start, by_degree, by_neighbour, by_position, named):
     """Per vertex: degrees descend, the best in-neighbour is the row's first, and the id maps are inverse.
 
-    by_degree, by_neighbour, by_position [lane] = the first vertex that offends; named[lane] counts the places of
-    internal_of_position that hold a vertex.
+    by_degree, by_neighbour, by_position [lane] = the first vertex that breaks the rule; named[lane] counts the
+    positions of internal_of_position that have a vertex.
 
-    Invariant  offsets and rows are sound.   Races  lane t writes its own entries.   Work  one look per vertex, place.
+    Invariant  offsets and rows are sound.   Races  lane t writes its own entries.   Work  a look per vertex, position.
     """
-    lanes, places = named.size, internal_of_position.size
+    out_offsets, in_offsets, in_sources, best_in, user_position, internal_of_position = arrays
+    lanes, positions = named.size, internal_of_position.size
     for lane in prange(lanes):
         by_degree[lane] = by_neighbour[lane] = by_position[lane] = NOWHERE
         for v in range(n * lane // lanes, n * (lane + 1) // lanes):
@@ -100,10 +111,10 @@ def check_vertices_step(
             best = v if in_offsets[v] == in_offsets[v + 1] else np.int64(in_sources[in_offsets[v]])
             if best_in[v] != best:
                 by_neighbour[lane] = min(by_neighbour[lane], v)
-            place = np.int64(user_position[v])
-            if not 0 <= place < places or internal_of_position[place] != v:
+            position = np.int64(user_position[v])
+            if not 0 <= position < positions or internal_of_position[position] != v:
                 by_position[lane] = min(by_position[lane], v)
         count = 0
-        for at in range(places * lane // lanes, places * (lane + 1) // lanes):
+        for at in range(positions * lane // lanes, positions * (lane + 1) // lanes):
             count += internal_of_position[at] != -1
         named[lane] = count

@@ -5,8 +5,12 @@ numbers are exact (ids and integer weights to int64, fractions correctly rounded
 Lines are counted by the caller, from the position, and only when there is an error to report.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+
+from cpu_engine.intrinsics.borrowed import borrow
 
 # Status, out[STATUS].
 OK = 0
@@ -47,6 +51,17 @@ TAB, NEWLINE, CARRIAGE_RETURN, SPACE, HASH, PERCENT, COMMA = 9, 10, 13, 32, 35, 
 PLUS, MINUS, DOT, ZERO, NINE, UPPER_E, LOWER_E = 43, 45, 46, 48, 57, 69, 101
 
 WEIGHT_INTEGER, WEIGHT_FRACTION, WEIGHT_HARD = 0, 1, 2
+
+
+class EdgeArrays(NamedTuple):
+    """Where the edges of a block go; a call owns them, so blocks may be parsed by several threads at once."""
+
+    src: np.ndarray
+    dst: np.ndarray
+    weight_int: np.ndarray
+    weight_float: np.ndarray
+    hard: np.ndarray  # (row, first byte, behind the last byte) of each weight that is left to the caller
+    out: np.ndarray  # see the fields above
 
 
 @njit(cache=True, nogil=True)
@@ -107,6 +122,26 @@ def divide_exactly(mantissa, digits):
 
 
 @njit(cache=True, nogil=True)
+def _read_exponent(text, position, stop):
+    """Read what follows an E, if it is there and a number; return (value, position behind it)."""
+    start, value = position, np.int64(0)
+    if position >= stop or (text[position] != LOWER_E and text[position] != UPPER_E):
+        return value, start
+    position += 1
+    negative = position < stop and text[position] == MINUS
+    if position < stop and (text[position] == MINUS or text[position] == PLUS):
+        position += 1
+    first = position
+    while position < stop and ZERO <= text[position] <= NINE:
+        if value < 100000:  # beyond any double; the value is settled by the hard path
+            value = value * 10 + (np.int64(text[position]) - ZERO)
+        position += 1
+    if position == first:
+        return value, start
+    return -value if negative else value, position
+
+
+@njit(cache=True, nogil=True)
 def _read_weight(text, position, stop):
     """Read a decimal number; return (integer, fraction, kind, position behind it, status).
 
@@ -145,22 +180,9 @@ def _read_weight(text, position, stop):
         position += 1
     if digits == 0:
         return mantissa, 0.0, WEIGHT_INTEGER, start, BAD_WEIGHT
-    exponent = np.int64(0)
-    has_exponent = position < stop and (text[position] == LOWER_E or text[position] == UPPER_E)
-    if has_exponent:
-        position += 1
-        exponent_negative = position < stop and text[position] == MINUS
-        if position < stop and (text[position] == MINUS or text[position] == PLUS):
-            position += 1
-        exponent_start = position
-        while position < stop and ZERO <= text[position] <= NINE:
-            if exponent < 100000:  # beyond any double; the value is settled by the hard path
-                exponent = exponent * 10 + (np.int64(text[position]) - ZERO)
-            position += 1
-        if position == exponent_start:
-            return mantissa, 0.0, WEIGHT_INTEGER, start, BAD_WEIGHT
-        if exponent_negative:
-            exponent = -exponent
+    exponent, behind = _read_exponent(text, position, stop)
+    has_exponent = behind > position
+    position = behind
     if position < stop and not _is_end(text[position]):
         return mantissa, 0.0, WEIGHT_INTEGER, start, BAD_WEIGHT
     if not seen_dot and not has_exponent:
@@ -209,7 +231,7 @@ def _skip_token(text, position, stop):
 
 
 @njit(cache=True, nogil=True)
-def _store_weight(text, start, stop, row, float_mode, weight_int, weight_float, hard, out):
+def _store_weight(text, start, stop, row, float_mode, parsed):
     """Read the weight at ``start`` into row ``row``; return (position behind it, status)."""
     integer, fraction, kind, position, status = _read_weight(text, start, stop)
     if status != OK:
@@ -217,47 +239,51 @@ def _store_weight(text, start, stop, row, float_mode, weight_int, weight_float, 
     if float_mode == 0:
         if kind != WEIGHT_INTEGER:
             return start, NEEDS_FLOAT
-        weight_int[row] = integer
+        parsed.weight_int[row] = integer
     elif kind == WEIGHT_HARD:
+        hard, out = parsed.hard, parsed.out
         at = out[HARD]
         hard[at, 0] = row
         hard[at, 1] = start
         hard[at, 2] = position
         out[HARD] = at + 1
     else:
-        weight_float[row] = fraction
+        parsed.weight_float[row] = fraction
     return position, OK
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _read_digits(text, at, value):
+    """Append the digits at ``at`` to ``value``; return (it, position behind them)."""
+    while text[at] >= ZERO and text[at] <= NINE:
+        value = (value * 10 + np.int64(text[at]) - ZERO) & CLIP
+        at += np.uint64(1)
+    return value, at
+
+
 @njit(cache=True, nogil=True)
-def _parse_plain_rows(text, position, last_newline, spec, row, src, dst, weight_int, weight_float):
+def _parse_plain_rows(text, position, last_newline, spec, row, parsed):
     """Parse lines of just ``digits separator digits [separator digits[.digits]]``; return (position, row) at another.
 
     Invariant  rows below the returned one are complete; the line at the returned position is untouched.
-    Races      none: a call owns its output arrays.
+    Races      none: a call owns ``parsed``.
     Work       O(bytes), several times as fast as the general loop because it passes no arrays on. It starts before the
                last newline, which ends every loop, so no bound needs checking; positions are unsigned, because numba
                tests signed ones for counting from the end.
     """
+    src, dst, weight_int, weight_float, _, _ = parsed
     columns, lowest, highest, float_mode = spec[COLUMNS], spec[LOWEST], spec[HIGHEST], spec[FLOAT_MODE] != 0
     one, longest = np.uint64(1), np.uint64(17)
     line = np.uint64(position)
     end = np.uint64(last_newline)
     while line < end:
-        at = line
-        first = np.int64(0)
-        while text[at] >= ZERO and text[at] <= NINE:
-            first = (first * 10 + np.int64(text[at]) - ZERO) & CLIP
-            at += one
+        first, at = _read_digits(text, line, np.int64(0))
         byte = text[at]
         if at == line or at - line > longest or (byte != SPACE and byte != TAB and byte != COMMA):
             break
         at += one
         start = at
-        second = np.int64(0)
-        while text[at] >= ZERO and text[at] <= NINE:
-            second = (second * 10 + np.int64(text[at]) - ZERO) & CLIP
-            at += one
+        second, at = _read_digits(text, start, np.int64(0))
         if at == start or at - start > longest:
             break
         if columns == 3:
@@ -266,17 +292,11 @@ def _parse_plain_rows(text, position, last_newline, spec, row, src, dst, weight_
                 break
             at += one
             start = at
-            third = np.int64(0)
-            while text[at] >= ZERO and text[at] <= NINE:
-                third = (third * 10 + np.int64(text[at]) - ZERO) & CLIP
-                at += one
+            third, at = _read_digits(text, start, np.int64(0))
             behind_point = at
             if float_mode and text[at] == DOT:
-                at += one
-                behind_point = at
-                while text[at] >= ZERO and text[at] <= NINE:
-                    third = (third * 10 + np.int64(text[at]) - ZERO) & CLIP
-                    at += one
+                behind_point = at + one
+                third, at = _read_digits(text, behind_point, third)
             # "0." in front is not part of the mantissa; elsewhere the point counts as a digit, which saves a test.
             most = longest + one + one if text[start] == ZERO and text[start + one] == DOT else longest
             if at == start or at - start > most:
@@ -299,34 +319,60 @@ def _parse_plain_rows(text, position, last_newline, spec, row, src, dst, weight_
 
 
 @njit(cache=True, nogil=True)
-def parse_rows(text, spec, src, dst, weight_int, weight_float, hard, out):
+def _parse_row(text, position, stop, spec, row, parsed):
+    """Parse the columns of one line into row ``row``; return (position of the line's end, OK), or of what is wrong."""
+    column, id_columns, columns = 0, spec[ID_COLUMNS], spec[COLUMNS]
+    while position < stop and text[position] != NEWLINE:
+        byte = text[position]
+        if column > 0 and (byte == spec[COMMENT_A] or byte == spec[COMMENT_B]):
+            position = _skip_line(text, position, stop)
+            break
+        if column == columns:
+            return position, TOO_MANY_COLUMNS
+        if column < id_columns:
+            value, behind, status = _read_id(text, position, stop)
+            if status != OK:
+                return position, status
+            if value < spec[LOWEST] or value > spec[HIGHEST]:
+                return position, ID_OUT_OF_RANGE
+            position = behind
+            if column == 0:
+                parsed.src[row] = value
+            else:
+                parsed.dst[row] = value
+        elif column == spec[WEIGHT_COLUMN]:
+            position, status = _store_weight(text, position, stop, row, spec[FLOAT_MODE], parsed)
+            if status != OK:
+                return position, status
+        else:
+            position = _skip_token(text, position, stop)
+        column += 1
+        position, commas = _skip_separators(text, position, stop)
+        if commas > 1 or (commas == 1 and (position >= stop or text[position] == NEWLINE)):
+            return position, EMPTY_FIELD
+    return position, OK if column >= columns else TOO_FEW_COLUMNS
+
+
+@njit(cache=True, nogil=True)
+def parse_rows(text, spec, parsed):
     """Parse lines of a fixed number of columns: ids first, perhaps a weight among the others.
 
     Invariant  rows 0..out[ROWS]-1 are complete; on an error out[POSITION] is the offending token (or line end).
-    Races      none: a call owns its output arrays, so blocks may be parsed by several threads at once.
+    Races      none: a call owns ``parsed``.
     Work       O(bytes), one pass, no allocation. The outputs hold a row per line of ``text``.
     """
-    stop = text.size
-    lead = spec[LEAD]
-    id_columns = spec[ID_COLUMNS]
-    columns = spec[COLUMNS]
-    weight_column = spec[WEIGHT_COLUMN]
-    lowest = spec[LOWEST]
-    highest = spec[HIGHEST]
+    text, spec, parsed = borrow(text), borrow(spec), borrow(parsed)  # or every line's call would count references
+    stop, lead, columns, out = text.size, spec[LEAD], spec[COLUMNS], parsed.out
     last_newline = stop - 1
     while last_newline >= 0 and text[last_newline] != NEWLINE:
         last_newline -= 1
-    row = 0
-    position = 0
-    status = OK
+    row, position, status = 0, 0, OK
     out[HARD] = 0
-    plain = lead == 0 and id_columns == 2 and (columns == 2 or (columns == 3 and weight_column == 2))
+    plain = lead == 0 and spec[ID_COLUMNS] == 2 and (columns == 2 or (columns == 3 and spec[WEIGHT_COLUMN] == 2))
     while position < stop:
         if plain and position < last_newline:
             # What is not plain, errors included, is left to the general code below, a line at a time.
-            position, row = _parse_plain_rows(
-                text, position, last_newline, spec, row, src, dst, weight_int, weight_float
-            )
+            position, row = _parse_plain_rows(text, position, last_newline, spec, row, parsed)
         position, commas = _skip_separators(text, position, stop)
         if position >= stop and commas == 0:
             break
@@ -345,66 +391,58 @@ def parse_rows(text, spec, src, dst, weight_int, weight_float, hard, out):
                 status = BAD_LEAD
                 break
             position, commas = _skip_separators(text, position + 1, stop)
-        column = 0
-        while position < stop and text[position] != NEWLINE:
-            byte = text[position]
-            if column > 0 and (byte == spec[COMMENT_A] or byte == spec[COMMENT_B]):
-                position = _skip_line(text, position, stop)
-                break
-            if column == columns:
-                status = TOO_MANY_COLUMNS
-                break
-            if column < id_columns:
-                value, behind, status = _read_id(text, position, stop)
-                if status != OK:
-                    break
-                if value < lowest or value > highest:
-                    status = ID_OUT_OF_RANGE
-                    break
-                position = behind
-                if column == 0:
-                    src[row] = value
-                else:
-                    dst[row] = value
-            elif column == weight_column:
-                position, status = _store_weight(
-                    text, position, stop, row, spec[FLOAT_MODE], weight_int, weight_float, hard, out
-                )
-                if status != OK:
-                    break
-            else:
-                position = _skip_token(text, position, stop)
-            column += 1
-            position, commas = _skip_separators(text, position, stop)
-            if commas > 1 or (commas == 1 and (position >= stop or text[position] == NEWLINE)):
-                status = EMPTY_FIELD
-                break
+        position, status = _parse_row(text, position, stop, spec, row, parsed)
         if status != OK:
             break
-        if column < columns:
-            status = TOO_FEW_COLUMNS
-            break
         row += 1
-    out[STATUS] = status
-    out[ROWS] = row
-    out[POSITION] = position
+    out[STATUS], out[ROWS], out[POSITION] = status, row, position
 
 
 @njit(cache=True, nogil=True)
-def parse_ragged(text, spec, src, dst, weight_int, weight_float, hard, rows, out):
+def _parse_neighbours(text, position, stop, spec, vertex, edge, parsed):
+    """Parse one line's neighbours into the entries from ``edge`` on; return (position, vertex, next entry, status)."""
+    column, implicit, skip, stride = 0, spec[IMPLICIT] != 0, spec[SKIP], spec[STRIDE]
+    while position < stop and text[position] != NEWLINE:
+        if text[position] == HASH or text[position] == PERCENT:
+            position = _skip_line(text, position, stop)
+            break
+        if implicit and column < skip:
+            position = _skip_token(text, position, stop)
+        elif stride == 2 and (column - skip) % 2 == 1:
+            position, status = _store_weight(text, position, stop, edge - 1, spec[RAGGED_FLOAT_MODE], parsed)
+            if status != OK:
+                return position, vertex, edge, status
+        else:
+            value, behind, status = _read_id(text, position, stop)
+            if status != OK:
+                return position, vertex, edge, status
+            if value < spec[RAGGED_LOWEST] or value > spec[RAGGED_HIGHEST]:
+                return position, vertex, edge, ID_OUT_OF_RANGE
+            position = behind
+            if not implicit and column == 0:
+                vertex = value
+            else:
+                parsed.src[edge], parsed.dst[edge] = vertex, value
+                edge += 1
+        column += 1
+        position, commas = _skip_separators(text, position, stop)
+        if commas > 1 or (commas == 1 and (position >= stop or text[position] == NEWLINE)):
+            return position, vertex, edge, EMPTY_FIELD
+    short = implicit and (column < skip or (stride == 2 and (column - skip) % 2 == 1))
+    return position, vertex, edge, TOO_FEW_COLUMNS if short else OK
+
+
+@njit(cache=True, nogil=True)
+def parse_ragged(text, spec, parsed, rows):
     """Parse one vertex per line: ``vertex neighbour ...``, or (IMPLICIT) METIS lines whose number is the vertex.
 
     Invariant  entries 0..out[EDGES]-1 and rows 0..out[ROWS]-1 are complete; an implicit row counts blank lines too.
     Races      none; blocks of an implicit file are parsed in order, because FIRST_ROW comes from the block before.
     Work       O(bytes), one pass, no allocation. The outputs hold half an entry per byte of ``text``.
     """
-    stop = text.size
-    implicit = spec[IMPLICIT] != 0
-    stride = spec[STRIDE]
-    row = 0
-    edge = 0
-    position = 0
-    status = OK
+    text, spec, parsed = borrow(text), borrow(spec), borrow(parsed)  # or every line's call would count references
+    stop, implicit, out = text.size, spec[IMPLICIT] != 0, parsed.out
+    row, edge, position, status = 0, 0, 0, OK
     out[HARD] = 0
     while position < stop:
         position, commas = _skip_separators(text, position, stop)
@@ -422,47 +460,10 @@ def parse_ragged(text, spec, src, dst, weight_int, weight_float, hard, rows, out
             status = TOO_MANY_ROWS
             break
         vertex = spec[FIRST_ROW] + row + 1
-        column = 0
-        while position < stop and text[position] != NEWLINE:
-            if text[position] == HASH or text[position] == PERCENT:
-                position = _skip_line(text, position, stop)
-                break
-            if implicit and column < spec[SKIP]:
-                position = _skip_token(text, position, stop)
-            elif stride == 2 and (column - spec[SKIP]) % 2 == 1:
-                position, status = _store_weight(
-                    text, position, stop, edge - 1, spec[RAGGED_FLOAT_MODE], weight_int, weight_float, hard, out
-                )
-                if status != OK:
-                    break
-            else:
-                value, behind, status = _read_id(text, position, stop)
-                if status != OK:
-                    break
-                if value < spec[RAGGED_LOWEST] or value > spec[RAGGED_HIGHEST]:
-                    status = ID_OUT_OF_RANGE
-                    break
-                position = behind
-                if not implicit and column == 0:
-                    vertex = value
-                else:
-                    src[edge] = vertex
-                    dst[edge] = value
-                    edge += 1
-            column += 1
-            position, commas = _skip_separators(text, position, stop)
-            if commas > 1 or (commas == 1 and (position >= stop or text[position] == NEWLINE)):
-                status = EMPTY_FIELD
-                break
+        position, vertex, edge, status = _parse_neighbours(text, position, stop, spec, vertex, edge, parsed)
         if status != OK:
-            break
-        if implicit and (column < spec[SKIP] or (stride == 2 and (column - spec[SKIP]) % 2 == 1)):
-            status = TOO_FEW_COLUMNS
             break
         rows[row] = vertex
         row += 1
         position += 1
-    out[STATUS] = status
-    out[ROWS] = row
-    out[POSITION] = position
-    out[EDGES] = edge
+    out[STATUS], out[ROWS], out[POSITION], out[EDGES] = status, row, position, edge

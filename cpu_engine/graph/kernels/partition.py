@@ -6,6 +6,8 @@ of internal ids (source, target), ascending by source, then target. All serial: 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -163,21 +165,31 @@ def fill_weights_step(pairs, weight, local_of, out_cursor, out_weight):
         out_weight[at] = weight[e]
 
 
+class Copies(NamedTuple):
+    """What parts hold: arcs[p] and mirrors[p] of part p; of p's mirrors of q's vertices those that have out-arcs
+    (read[p, q]), and those that have in-arcs (written[p, q]).
+    """
+
+    arcs: np.ndarray
+    mirrors: np.ndarray
+    read: np.ndarray
+    written: np.ndarray
+
+
 @njit(cache=True)
-def survey_copies_step(
-    out_rows, in_rows, owner_of, source_term, target_term, arcs, mirrors, read, written, stamp, touched
-):
+def survey_copies_step(out_rows, in_rows, owner_of, source_term, target_term, copies, stamp, touched):
     """Count, without building them, the arcs and mirrors of every part.
 
-    ``out_rows`` and ``in_rows`` are (offsets, neighbours). After: arcs[p] and mirrors[p] of part p; read[p, q] and
-    written[p, q] of p's mirrors of q's vertices those that have out-arcs, and those that have in-arcs.
-    Invariant  all four arrive as zeros, ``stamp`` (int64[parts]) as -1 all over. While vertex v is looked at,
+    ``out_rows`` and ``in_rows`` are (offsets, neighbours).
+
+    Invariant  all of ``copies`` arrive as zeros, ``stamp`` (int64[parts]) as -1 all over. While vertex v is looked at,
                stamp[p] >> 2 == v iff p holds a copy of it, with bits 0 and 1 for out-arcs and in-arcs there.
     Races      none, serial.
     Work       O(arcs + copies), random access to the terms and to one row of ``read`` and ``written`` per copy.
     """
     out_offsets, out_targets = out_rows
     in_offsets, in_sources = in_rows
+    arcs, mirrors, read, written = copies
     for v in range(owner_of.shape[0]):
         owner, count = np.int64(owner_of[v]), 0
         mine = source_term[v]

@@ -1,18 +1,19 @@
-"""Entries dealt to buckets of rows: the radix passes of the build, which alone touch all memory at random.
+"""Entries scattered to buckets of rows: the radix passes of the build, which alone touch all memory at random.
 
 A bucket is small enough for a core's cache, so that whatever comes after is done within it (csr.py). Work is cut into
-parts in the order of the input; lanes (threads) take the next part by ticket, and every part has its own place in every
-bucket. So a bucket ends up in the order of the input, whoever did which part: no outcome depends on the threads.
+parts in the order of the input; lanes (threads) take the next part by ticket, and every part has its own share of every
+bucket. So a bucket ends up in the order of the input, whichever lane did which part: no outcome depends on the threads.
 
 Encodings  position p: a vertex as the caller numbers it, 0 <= p < span.
            bucket of p: ``log_b`` bits of p, above the ``group`` lowest; place in the bucket: its other bits. So a few
            neighbours stay together, which is kind to caches, and no more, so that ids sorted by degree stay balanced.
            entry: place << bits | column in one uint32, or one uint64 where that is too narrow.
-           shape: (log_b, group, bits, phase); phase: how many entries into a cache line the array of entries begins.
            weight arrays of size 0 mean "unweighted".
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -24,9 +25,40 @@ ROWS_AHEAD = 12  # how far ahead a row is asked for: rows are visited by degree,
 LOOPS, LOW, HIGH = 0, 1, 2  # columns of ``facts``
 
 
+class Shape(NamedTuple):
+    """How entries are packed; see the module."""
+
+    log_b: int  # 2**log_b buckets
+    group: int
+    bits: int  # of the column
+    phase: int  # how many entries into a cache line the array of entries begins
+
+
+class Edges(NamedTuple):
+    """An edge list, and how it is to be read."""
+
+    src: np.ndarray
+    dst: np.ndarray
+    weight: np.ndarray
+    first: int  # the id of position 0
+    mirror: bool  # each edge counts in both directions
+    drop_loops: bool
+
+
+class Rows(NamedTuple):
+    """Row u is the offsets[u + 1] - offsets[u] columns from begin[u] on; part i is rows parts[i] to parts[i + 1]."""
+
+    begin: np.ndarray
+    offsets: np.ndarray
+    columns: np.ndarray
+    weight: np.ndarray
+    parts: np.ndarray
+
+
 @njit(cache=True)
-def _count_edge_parts(src, dst, first, mirror, drop_loops, shape, ticket, counts, facts, present):
-    parts, total, mask, group = counts.shape[0], src.shape[0], (1 << shape[0]) - 1, shape[1]
+def _count_edge_parts(edges, shape, ticket, counts, facts, present):
+    src, dst, _, first, mirror, drop_loops = edges
+    parts, total, mask, group = counts.shape[0], src.shape[0], (1 << shape.log_b) - 1, shape.group
     part = atomic_add(ticket, 0, 1)
     while part < parts:
         loops, low, high = 0, facts[part, LOW], facts[part, HIGH]
@@ -51,7 +83,7 @@ def _count_edge_parts(src, dst, first, mirror, drop_loops, shape, ticket, counts
 
 
 @njit(cache=True, parallel=True)
-def count_edges_step(src, dst, first, mirror, drop_loops, shape, lanes, ticket, counts, facts, present):
+def count_edges_step(edges, shape, lanes, ticket, counts, facts, present):
     """Count each part's entries for each bucket, and its self-loops (dropped or not), lowest and highest id.
 
     Invariant  part i of P is edges [E*i/P, E*(i+1)/P); a mirrored edge counts in both ends' buckets, a loop once. Ids
@@ -60,15 +92,15 @@ def count_edges_step(src, dst, first, mirror, drop_loops, shape, lanes, ticket, 
     Work       O(E), one sequential pass.
     """
     for _lane in prange(lanes):
-        _count_edge_parts(src, dst, first, mirror, drop_loops, shape, ticket, counts, facts, present)
+        _count_edge_parts(edges, shape, ticket, counts, facts, present)
 
 
 # Entries gather in a line per bucket, within the core's cache, and leave it as whole lines. The line in which a share
 # begins may hold another part's entries as well, so it goes to a second line instead, and both ends of a share are put
 # in their places when the part is done.
 @njit(cache=True)
-def _put_ends(cursor, begin, lines, width, phase, entries):
-    buckets = cursor.shape[0]
+def _put_ends(cursor, begin, lines, phase, entries):
+    buckets, width = cursor.shape[0], LINE_BYTES // entries.itemsize
     for bucket in range(buckets):
         first, end = begin[bucket], cursor[bucket]
         place = (first + phase) & (width - 1)
@@ -81,9 +113,8 @@ def _put_ends(cursor, begin, lines, width, phase, entries):
 
 
 @njit(cache=True)
-def _deal_edge_parts(
-    src, dst, weight, first, mirror, drop_loops, shape, ticket, starts, cursor, lines, entries, entry_weight
-):
+def _scatter_edge_parts(edges, shape, ticket, starts, cursor, lines, entries, entry_weight):
+    src, dst, weight, first, mirror, drop_loops = edges
     log_b, group, bits, phase = shape
     high, low = log_b + group, (1 << group) - 1
     buckets, mask, width = 1 << log_b, (1 << log_b) - 1, LINE_BYTES // entries.itemsize
@@ -91,48 +122,34 @@ def _deal_edge_parts(
     part = atomic_add(ticket, 0, 1)
     while part < parts:
         begin = starts[part]
-        for bucket in range(buckets):
+        for bucket in range(cursor.shape[0]):
             cursor[bucket] = begin[bucket]
         for i in range(total * part // parts, total * (part + 1) // parts):
             u = np.int64(src[i]) - first
             v = np.int64(dst[i]) - first
             if drop_loops and u == v:
                 continue
-            bucket = (u >> group) & mask
-            at = cursor[bucket]
-            cursor[bucket] = at + 1
-            place = (at + phase) & (width - 1)
-            lines[bucket * width + place] = ((u >> high) << group | u & low) << bits | v
-            if place == width - 1:
-                if at - place >= begin[bucket]:
-                    stream_line(entries, at - place, lines, bucket * width)
-                else:
-                    stream_line(lines, (buckets + bucket) * width, lines, bucket * width)
-            if weighted:
-                entry_weight[at] = weight[i]
-            if not mirror or u == v:
-                continue
-            bucket = (v >> group) & mask
-            at = cursor[bucket]
-            cursor[bucket] = at + 1
-            place = (at + phase) & (width - 1)
-            lines[bucket * width + place] = ((v >> high) << group | v & low) << bits | u
-            if place == width - 1:
-                if at - place >= begin[bucket]:
-                    stream_line(entries, at - place, lines, bucket * width)
-                else:
-                    stream_line(lines, (buckets + bucket) * width, lines, bucket * width)
-            if weighted:
-                entry_weight[at] = weight[i]
-        _put_ends(cursor, begin, lines, width, phase, entries)
+            for _ in range(2 if mirror and u != v else 1):
+                bucket = (u >> group) & mask
+                at = cursor[bucket]
+                cursor[bucket] = at + 1
+                place = (at + phase) & (width - 1)
+                lines[bucket * width + place] = ((u >> high) << group | u & low) << bits | v
+                if place == width - 1:
+                    if at - place >= begin[bucket]:
+                        stream_line(entries, at - place, lines, bucket * width)
+                    else:
+                        stream_line(lines, (buckets + bucket) * width, lines, bucket * width)
+                if weighted:
+                    entry_weight[at] = weight[i]
+                u, v = v, u
+        _put_ends(cursor, begin, lines, shape.phase, entries)
         part = atomic_add(ticket, 0, 1)
     settle_lines()
 
 
 @njit(cache=True, parallel=True)
-def deal_edges_step(
-    src, dst, weight, first, mirror, drop_loops, shape, ticket, starts, cursors, lines, entries, entry_weight
-):
+def scatter_edges_step(edges, shape, ticket, starts, cursors, lines, entries, entry_weight):
     """Write each part's entries to their buckets, in the order of the edge list.
 
     Invariant  starts[i, b] is where part i's share of bucket b begins; a bucket ends up ordered by edge index.
@@ -141,15 +158,13 @@ def deal_edges_step(
     Work       O(E), writes to 2^log_b streams per lane, by whole lines.
     """
     for lane in prange(cursors.shape[0]):
-        _deal_edge_parts(
-            src, dst, weight, first, mirror, drop_loops, shape, ticket, starts,
-            cursors[lane], lines[lane], entries, entry_weight,
-        )  # fmt: skip
+        _scatter_edge_parts(edges, shape, ticket, starts, cursors[lane], lines[lane], entries, entry_weight)
 
 
 @njit(cache=True)
-def _count_row_parts(row_begin, offsets, columns, part_rows, shape, ticket, counts):
-    mask, group = (1 << shape[0]) - 1, shape[1]
+def _count_row_parts(rows, shape, ticket, counts):
+    row_begin, offsets, columns, _, part_rows = rows
+    mask, group = (1 << shape.log_b) - 1, shape.group
     parts = counts.shape[0]
     part = atomic_add(ticket, 0, 1)
     while part < parts:
@@ -162,31 +177,28 @@ def _count_row_parts(row_begin, offsets, columns, part_rows, shape, ticket, coun
 
 
 @njit(cache=True, parallel=True)
-def count_rows_step(row_begin, offsets, columns, part_rows, shape, lanes, ticket, counts):
+def count_rows_step(rows, shape, lanes, ticket, counts):
     """Count each part's entries for each bucket of columns.
 
-    Invariant  part i is rows [part_rows[i], part_rows[i + 1]); row u is the offsets[u + 1] - offsets[u] columns from
-               row_begin[u] on.
+    Invariant  see Rows.
     Races      a part writes only counts[part].
     Work       O(rows + entries); each row begins at a random place.
     """
     for _lane in prange(lanes):
-        _count_row_parts(row_begin, offsets, columns, part_rows, shape, ticket, counts)
+        _count_row_parts(rows, shape, ticket, counts)
 
 
 @njit(cache=True)
-def _deal_row_parts(
-    row_begin, offsets, columns, weight, part_rows, shape, ticket, starts, cursor, lines, entries, entry_weight
-):
+def _scatter_row_parts(rows, shape, ticket, starts, cursor, lines, entries, entry_weight):
+    row_begin, offsets, columns, weight, part_rows = rows
     log_b, group, bits, phase = shape
     high, low = log_b + group, (1 << group) - 1
     buckets, mask, width = 1 << log_b, (1 << log_b) - 1, LINE_BYTES // entries.itemsize
-    weighted = weight.shape[0] > 0
-    parts = starts.shape[0]
+    weighted, parts = weight.shape[0] > 0, starts.shape[0]
     part = atomic_add(ticket, 0, 1)
     while part < parts:
         begin, last = starts[part], part_rows[part + 1]
-        for bucket in range(buckets):
+        for bucket in range(cursor.shape[0]):
             cursor[bucket] = begin[bucket]
         for u in range(part_rows[part], last):
             ask_for_line(columns, row_begin[min(u + ROWS_AHEAD, last - 1)])
@@ -204,24 +216,19 @@ def _deal_row_parts(
                         stream_line(lines, (buckets + bucket) * width, lines, bucket * width)
                 if weighted:
                     entry_weight[at] = weight[e]
-        _put_ends(cursor, begin, lines, width, phase, entries)
+        _put_ends(cursor, begin, lines, shape.phase, entries)
         part = atomic_add(ticket, 0, 1)
     settle_lines()
 
 
 @njit(cache=True, parallel=True)
-def deal_rows_step(
-    row_begin, offsets, columns, weight, part_rows, shape, ticket, starts, cursors, lines, entries, entry_weight
-):
+def scatter_rows_step(rows, shape, ticket, starts, cursors, lines, entries, entry_weight):
     """Write the transposed entries (column, row) to the buckets of their columns, rows ascending within each.
 
-    Invariant  rows as in ``count_rows_step``, buckets as in ``deal_edges_step``: in the order of the rows, which is
+    Invariant  see Rows; buckets as in ``scatter_edges_step``: in the order of the rows, which is
                what makes the transposed rows come out sorted.
-    Races      as ``deal_edges_step``.
-    Work       O(rows + entries), as ``count_rows_step`` and ``deal_edges_step``.
+    Races      as ``scatter_edges_step``.
+    Work       O(rows + entries), as ``count_rows_step`` and ``scatter_edges_step``.
     """
     for lane in prange(cursors.shape[0]):
-        _deal_row_parts(
-            row_begin, offsets, columns, weight, part_rows, shape, ticket, starts,
-            cursors[lane], lines[lane], entries, entry_weight,
-        )  # fmt: skip
+        _scatter_row_parts(rows, shape, ticket, starts, cursors[lane], lines[lane], entries, entry_weight)

@@ -1,6 +1,7 @@
 """Rows of weighted edges: ``gather_rows_step`` of csr.py once more, with a weight beside every entry.
 
-Apart, because most graphs have no weights and need not wait for this to be compiled. Encodings are those of deal.py.
+Apart, because most graphs have no weights and need not wait for this to be compiled. Encodings: see
+radix_scatter.py.
 """
 
 from __future__ import annotations
@@ -57,10 +58,9 @@ def _keep_lightest(scratch, scratch_weight, begin, end, columns, weight, at, wei
 
 
 @njit(cache=True)
-def _gather_buckets(
-    entries, columns, weight, bucket_begin, above, up_to, shape, ticket,
-    row_begin, row_size, kept, scratch, scratch_weight, seen, place,
-):  # fmt: skip
+def _gather_buckets(buckets, weight, shape, ticket, gathered, scratch, scratch_weight, seen, place):
+    entries, columns, bucket_begin, above, up_to = buckets
+    row_begin, row_size, kept = gathered
     log_b, group, bits, _ = shape
     rows = row_begin.shape[0] >> log_b
     ratio = entries.itemsize // columns.itemsize
@@ -87,18 +87,14 @@ def _gather_buckets(
 
 
 @njit(cache=True, parallel=True)
-def gather_weighted_step(
-    entries, columns, weight, bucket_begin, above, up_to, shape, ticket,
-    row_begin, row_size, kept, scratch, scratch_weight, seen, place,
-):  # fmt: skip
+def gather_weighted_step(buckets, weight, shape, ticket, gathered, scratch, scratch_weight, seen, place):
     """As ``gather_rows_step``; of repeated columns the first stays, with the smallest weight.
 
-    Invariant  in addition: the weights of a bucket's columns follow each other from weight[bucket_begin[b]] on.
+    Invariant  in addition: the weights of a bucket's columns follow each other from weight[buckets.begin[b]] on.
     Races      in addition: scratch_weight[lane] (as scratch) and place[lane] (int32 per position) are the lane's own.
     Work       as ``gather_rows_step``, and random access within ``place``.
     """
     for lane in prange(scratch.shape[0]):
         _gather_buckets(
-            entries, columns, weight, bucket_begin, above, up_to, shape, ticket,
-            row_begin, row_size, kept, scratch[lane], scratch_weight[lane], seen[lane], place[lane],
-        )  # fmt: skip
+            buckets, weight, shape, ticket, gathered, scratch[lane], scratch_weight[lane], seen[lane], place[lane]
+        )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from cpu_engine.graph.kernels.partition import survey_copies_step
+from cpu_engine.graph.kernels.partition import Copies, survey_copies_step
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.graph.partition.layout import layout_terms, make_layout
 
@@ -104,7 +104,7 @@ def predict(graph: Graph, policy: str, parts: int) -> Prediction:
     survey_copies_step(
         (graph.out_offsets, graph.out_targets),
         (graph.in_offsets, graph.in_sources),
-        layout.owner_of, *layout_terms(layout, graph), arcs, mirrors, read, written,
+        layout.owner_of, *layout_terms(layout, graph), Copies(arcs, mirrors, read, written),
         np.full(parts, -1, np.int64), np.empty(parts, np.int32),
     )  # fmt: skip
     return Prediction(

@@ -15,7 +15,13 @@ import numpy as np
 
 from cpu_engine.counted import count, plural
 from cpu_engine.graph.graph import Graph
-from cpu_engine.graph.kernels.graph_check import NOWHERE, check_rows_step, check_vertices_step, find_unsorted_step
+from cpu_engine.graph.kernels.graph_check import (
+    NOWHERE,
+    VertexArrays,
+    check_rows_step,
+    check_vertices_step,
+    find_unsorted_step,
+)
 
 Flaw = tuple[str, str]  # the array, and what is wrong with it where
 
@@ -83,11 +89,13 @@ def _about_row(row: int, entries: np.ndarray, begin: int, n: int) -> str:
 
 def _flaw_of_vertices(graph: Graph) -> Flaw | None:
     by_degree, by_neighbour, by_position, named = _lanes(), _lanes(), _lanes(), _lanes()
-    check_vertices_step(
-        graph.n, graph.out_offsets, graph.in_offsets, graph.in_sources, graph.directed, graph.best_in,
-        graph.hanging_start, graph.user_position, graph.internal_of_position, by_degree, by_neighbour, by_position,
-        named,
+    arrays = VertexArrays(
+        graph.out_offsets, graph.in_offsets, graph.in_sources, graph.best_in, graph.user_position,
+        graph.internal_of_position,
     )  # fmt: skip
+    check_vertices_step(
+        graph.n, arrays, graph.directed, graph.hanging_start, by_degree, by_neighbour, by_position, named
+    )
     v = int(by_degree.min())
     if v != NOWHERE:
         return "out_offsets", f"vertex {v} is out of the order of descending degrees, or hanging_start is wrong"

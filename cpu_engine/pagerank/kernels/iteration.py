@@ -7,6 +7,8 @@ rows [0, k) may be left unfinished: somebody else adds up the arcs inside the co
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
@@ -15,6 +17,15 @@ from cpu_engine.intrinsics.atomics import atomic_add
 # A row's sum may be taken in any order, which makes it a vector of gathers; the order is the compiler's, the same at
 # every run, thread count and share. Infinities and NaN keep their meaning.
 ANY_ORDER = {"reassoc", "nsz", "contract"}
+
+
+class InRows(NamedTuple):
+    """Rows of in-neighbours, perhaps without those of the core, and the out-degrees as offsets."""
+
+    begin: np.ndarray
+    end: np.ndarray
+    sources: np.ndarray
+    out_offsets: np.ndarray
 
 
 @njit(cache=True, fastmath=ANY_ORDER)
@@ -39,9 +50,7 @@ def settle_rank(u, total, base, damping, out_offsets, contribution, fresh):
 
 
 @njit(cache=True, parallel=True)
-def sweep_step(
-    row_begin, row_end, sources, out_offsets, contribution, fresh, core_sums, base, damping, cuts, ticket, tally, lanes
-):
+def sweep_step(rows, contribution, fresh, core_sums, base, damping, cuts, ticket, tally, lanes):
     """New ranks for all vertices from k = core_sums.size on, and for the core's the sums over the rows given.
 
     Invariant  contribution is only read; after: fresh[v] for v >= k, core_sums[u] for u < k, both of the blocks given.
@@ -51,6 +60,7 @@ def sweep_step(
     Work       every arc once: one sequential read and one gather, hubs' contributions coming from the cache. The last
                blocks, whose many short rows take longest, are taken first.
     """
+    row_begin, row_end, sources, out_offsets = rows
     ticket[0] = 0
     blocks = tally.shape[0]
     k = core_sums.size
@@ -97,7 +107,7 @@ def add_core_arcs_step(offsets, core_end, sources, contribution, core_sums):
 
 @njit(cache=True, parallel=True)
 def start_ranks_step(out_offsets, rank, contribution):
-    """Everybody has the same rank.
+    """Give every vertex the same rank.
 
     Invariant  see the encoding above.   Races  none: element by element.   Work  O(n).
     """

@@ -1,4 +1,4 @@
-"""One iteration of many PageRanks at once: pagerank.py's encoding, a row of B float32 columns per vertex.
+"""One iteration of many PageRanks at once: iteration.py's encoding, a row of B float32 columns per vertex.
 
 B is a multiple of 16. A vertex's columns are neighbours in memory, so that an arc costs B / 16 cache lines.
 """
@@ -15,14 +15,14 @@ WIDE_LANES = LANES * WIDE
 
 
 @njit(cache=True)
-def sum_rows(listed, begin, end, contribution, out):
-    """out = the sum of the rows listed[begin:end] of ``contribution``, all columns."""
+def sum_rows(sources, begin, end, contribution, out):
+    """out = the sum of the rows sources[begin:end] of ``contribution``, all columns."""
     first = 0
     while first + WIDE_LANES <= out.size:
-        sum_wide(contribution, listed, begin, end, first, out)
+        sum_wide(contribution, sources, begin, end, first, out)
         first += WIDE_LANES
     while first < out.size:
-        sum_narrow(contribution, listed, begin, end, first, out)
+        sum_narrow(contribution, sources, begin, end, first, out)
         first += LANES
 
 
@@ -41,15 +41,14 @@ def settle_columns(out_degree, damping, before, sums, change, lost):
 
 
 @njit(cache=True, parallel=True)
-def sweep_many_step(
-    row_begin, row_end, sources, out_offsets, contribution, fresh, core_sums, damping, cuts, ticket, change, lost, lanes
-):
+def sweep_many_step(rows, contribution, fresh, core_sums, damping, cuts, ticket, change, lost, lanes):
     """New contributions for all vertices from k = len(core_sums) on, for the core's the sums over the rows given.
 
     Invariant  as sweep_step's, without the restart; change[b] and lost[b] are block b's, by column.
     Races      lanes take the next block by ticket; a block's vertices and change[b], lost[b] belong to it alone.
     Work       every arc once: B / 16 cache lines each.
     """
+    row_begin, row_end, sources, out_offsets = rows
     ticket[0] = 0
     blocks = change.shape[0]
     k = core_sums.shape[0]

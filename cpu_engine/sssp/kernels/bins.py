@@ -1,15 +1,15 @@
 """Bins of waiting vertices: each lane has its own, chains of blocks out of one pool.
 
-``pool`` holds the blocks' entries, link[block] is the next block of the same chain, head[lane, bin] the newest block of
-a bin (-1: none) and fill[lane, bin] the place behind its newest entry, a multiple of BLOCK when there is no room.
-state[lane] = (first free block, why entries were lost). All blocks of a chain but the newest are full; every lane
-begins with as many blocks. An entry that finds no room or no bin is lost, and the flag is set: what waits can always
-be told from the distances, and the bins be filled again.
-Arrays are passed one by one and never sliced: threads that count references to the same array wait for one another.
+All blocks of a chain but the newest are full; every lane begins with as many blocks. An entry that finds no room or no
+bin is lost, and the flag is set: the distances alone say which vertices wait, so the bins can be filled again.
+Arrays are never sliced: threads that count references to the same array wait for one another.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
 BLOCK = 64  # vertices: what a thread takes at a time
@@ -18,13 +18,24 @@ NONE = -1
 BEYOND, NO_ROOM = 1, 2  # what LOST says: beyond the last bin, or the pool is used up
 
 
+class Bins(NamedTuple):
+    """The arrays of all lanes' bins."""
+
+    pool: np.ndarray  # the blocks' entries
+    link: np.ndarray  # [block]: the next block of the same chain
+    head: np.ndarray  # [lane, bin]: its newest block, NONE if it is empty
+    fill: np.ndarray  # [lane, bin]: the index behind its newest entry, a multiple of BLOCK when there is no room
+    state: np.ndarray  # [lane]: (first free block, why entries were lost)
+
+
 @njit(cache=True)
-def clear_bins(link, head, fill, state, lane):
+def clear_bins(bins, lane):
     """Empty a lane's bins.
 
     Invariant  the lane's share of the blocks is free; all lanes are cleared together.   Races  the lane's owner only.
     Work       blocks + bins.
     """
+    _, link, head, fill, state = bins
     blocks = link.size // head.shape[0]
     for block in range(lane * blocks, (lane + 1) * blocks):
         link[block] = block + 1
@@ -37,11 +48,12 @@ def clear_bins(link, head, fill, state, lane):
 
 
 @njit(cache=True)
-def put_in_bin(pool, link, head, fill, state, lane, number, v):
+def put_in_bin(bins, lane, number, v):
     """Add ``v`` to a bin of the lane, or set the flag that it was lost.
 
     Invariant  see the module.   Races  the lane's owner only.   Work  constant.
     """
+    pool, link, head, fill, state = bins
     if number >= head.shape[1]:
         state[lane, LOST] = max(state[lane, LOST], BEYOND)
         return
@@ -60,11 +72,12 @@ def put_in_bin(pool, link, head, fill, state, lane, number, v):
 
 
 @njit(cache=True)
-def detach_bin(head, fill, lane, number):
+def detach_bin(bins, lane, number):
     """Take a bin's chain away: its newest block and how many entries that one holds.
 
     Invariant  the bin is empty afterwards, its blocks are not free.   Races  the lane's owner only.   Work  constant.
     """
+    head, fill = bins.head, bins.fill
     block = head[lane, number]
     held = fill[lane, number] - block * BLOCK
     head[lane, number] = NONE
@@ -73,11 +86,12 @@ def detach_bin(head, fill, lane, number):
 
 
 @njit(cache=True)
-def free_chain(link, state, lane, block):
+def free_chain(bins, lane, block):
     """Give a chain's blocks to the lane.
 
-    Invariant  nobody reads them any more.   Races  the lane's owner only.   Work  the chain's blocks.
+    Invariant  no thread reads them any more.   Races  the lane's owner only.   Work  the chain's blocks.
     """
+    link, state = bins.link, bins.state
     while block != NONE:
         after = link[block]
         link[block] = state[lane, FREE]

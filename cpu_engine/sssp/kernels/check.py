@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from numba import njit, prange
 
+from cpu_engine.intrinsics.bisect import first_not_below
+
 UNWITNESSED, IMPROVABLE, FALSE_ROOT, STRAY, ROOTLESS = range(5)  # columns of the findings
 STRETCH = 512
 
 
 @njit(cache=True)
-def first_of(offsets, targets, u, v):
-    """The first place of ``v`` in u's row (ascending), by bisection; the row's end if it is not there."""
-    low, high = offsets[u], offsets[u + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if targets[middle] < v:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(cache=True)
 def has_tight_edge(offsets, targets, weight, distance, u, v):
     """Whether some edge from u to v is as long as their distances differ; parallel edges stand side by side."""
-    e = first_of(offsets, targets, u, v)
+    e = offsets[u] + first_not_below(targets[offsets[u] : offsets[u + 1]], v)
     while e < offsets[u + 1] and targets[e] == v:
         step = weight[e] if weight.size else weight.dtype.type(1)
         if distance[u] + step == distance[v]:

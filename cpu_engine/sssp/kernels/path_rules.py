@@ -5,18 +5,30 @@ Vertices are the input's: 0 to n - 1. ``parent[v]`` is -1 and ``distance[v]`` in
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit, prange
 from numpy import int64, uint64
 
 SPLIT, TOO_FAR = range(2)  # rows of what check_lengths_step finds wrong with an edge
 
 
+class InputEdges(NamedTuple):
+    """The input: edge e leads from src[e] to dst[e]."""
+
+    src: np.ndarray
+    dst: np.ndarray
+    weight: np.ndarray
+
+
 @njit(cache=True)
-def check_lengths_share_step(t, threads, src, dst, weight, parent, distance, slack, confirmed, wrong, example):
+def check_lengths_share_step(t, threads, edges, parent, distance, slack, confirmed, wrong, example):
     """Thread t's part of check_lengths_step; returns the edges within the tree's vertices.
 
     Invariant, races, work: see check_lengths_step.
     """
+    src, dst, weight = edges
     inside = 0
     for e in range(t * src.size // threads, (t + 1) * src.size // threads):
         u, v = uint64(src[e]), uint64(dst[e])  # unsigned: numba need not provide for negative indices
@@ -39,7 +51,7 @@ def check_lengths_share_step(t, threads, src, dst, weight, parent, distance, sla
 
 
 @njit(cache=True, parallel=True)
-def check_lengths_step(src, dst, weight, parent, distance, slack, confirmed, inside, wrong, example):
+def check_lengths_step(edges, parent, distance, slack, confirmed, inside, wrong, example):
     """Judge every edge of the input list: ends no farther apart than it is long, both in the tree or both not.
 
     Invariant  after: confirmed[v] = 1 iff the list has an edge between v and its parent that is as long as their
@@ -53,5 +65,5 @@ def check_lengths_step(src, dst, weight, parent, distance, slack, confirmed, ins
     threads = inside.size
     for t in prange(threads):
         inside[t] = check_lengths_share_step(
-            int64(t), threads, src, dst, weight, parent, distance, slack, confirmed, wrong, example
+            int64(t), threads, edges, parent, distance, slack, confirmed, wrong, example
         )

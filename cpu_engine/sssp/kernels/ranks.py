@@ -3,12 +3,12 @@
 What waits is in two piles, so that opening the next bucket does not mean looking at everything: the middle one up to
 some buckets away, the far one beyond. Encodings: ``distance`` is uint32, int64 or float64, its largest value (inf) for
 what is not reached; ``mark`` has the bits NEAR (in the ring), MIDDLE, FAR (in that pile, perhaps no longer rightly) and
-LISTED (ranks_listed.py). ``limits`` = (near below, middle below). ``waiting``, of the type of ``distance`` = (smallest
-value in the middle pile or less, in the far one or less, what the first limit was before this bucket). ``state`` is
-int64: see the indices below.
+LISTED (comm/kernels/sparse_updates.py).
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,20 +25,66 @@ _NOT_NEAR = np.uint8(0xFF ^ NEAR)
 _NOT_MIDDLE = np.uint8(0xFF ^ MIDDLE)
 
 
+class Arcs(NamedTuple):
+    """A part's out-arcs: targets as uint32 and their weights, or both in one uint64 (weight in the upper half)."""
+
+    offsets: np.ndarray
+    arcs: np.ndarray
+    weight: np.ndarray | None  # None: in the arcs
+
+
+class Near(NamedTuple):
+    """Distances, and the vertices that are still to be relaxed."""
+
+    distance: np.ndarray
+    parent: np.ndarray
+    mark: np.ndarray
+    ring: np.ndarray  # of near vertices
+    middle: np.ndarray  # the two piles
+    far: np.ndarray
+    state: np.ndarray  # int64: see the indices above
+    waiting: np.ndarray  # smallest value in the middle pile or less, in the far one or less, the limit before this one
+
+
+class Limits(NamedTuple):
+    """What is near, and what belongs into the middle pile: all values below."""
+
+    near: Any
+    middle: Any
+
+
+class Changes(NamedTuple):
+    """The list of vertices whose values are to be sent: masters from the front, mirrors from ``masters`` on."""
+
+    masters: int
+    vertices: np.ndarray
+    counts: np.ndarray
+
+
+class Offers(NamedTuple):
+    """Values that masters are offered: a vertex from ``first`` on is not lowered here, but by its master."""
+
+    first: Any
+    value: np.ndarray
+    parent: np.ndarray
+
+
 @njit(cache=True, inline="always")
-def admit_near(v, mark, ring, state, masters, listed, counts):
+def admit_near(v, near, changes):
     """Put a vertex into the ring and onto the list of changes, unless it is there."""
+    mark, ring, state = near.mark, near.ring, near.state
     if mark[v] & NEAR == 0:
         mark[v] |= NEAR
         at = state[HEAD] + state[SIZE]
         ring[at if at < ring.size else at - ring.size] = v
         state[SIZE] += 1
-    put_on_list(v, mark, masters, listed, counts)
+    put_on_list(v, mark, changes)
 
 
 @njit(cache=True, inline="always")
-def put_on_list(v, mark, masters, listed, counts):
+def put_on_list(v, mark, changes):
     """Put a vertex onto the list of changes, unless it is there."""
+    masters, listed, counts = changes
     if mark[v] & LISTED == 0:
         mark[v] |= LISTED
         if v < masters:
@@ -50,8 +96,9 @@ def put_on_list(v, mark, masters, listed, counts):
 
 
 @njit(cache=True, inline="always")
-def put_aside(v, value, middle_below, mark, middle, far, state, waiting):
+def put_aside(v, value, middle_below, near):
     """Put a vertex that is not near onto the pile where it belongs, unless it is there."""
+    _, _, mark, _, middle, far, state, waiting = near
     if value < middle_below:
         waiting[0] = min(waiting[0], value)
         if mark[v] & MIDDLE == 0:
@@ -67,21 +114,18 @@ def put_aside(v, value, middle_below, mark, middle, far, state, waiting):
 
 
 @njit(cache=True)
-def relax_near_step(
-    offsets, arcs, weight, distance, parent, mark, queues, state, waiting, limits, quantum, listing, offers
-):  # fmt: skip
+def relax_near_step(rows, near, limits, quantum, changes, offers):
     """Relax the out-arcs of near vertices, and of those that become near, until none is left or a quantum is used up.
 
-    ``arcs`` and ``weight``: targets as uint32 and their weights, or both in one uint64 (weight in the upper half) and
-    None. ``queues`` is (ring, middle, far), ``listing`` (masters, listed, counts), ``offers`` (first, value, parent):
-    a vertex from ``first`` on is not lowered here; its master is offered the value, and answers if it takes one.
+    A vertex from ``offers.first`` on is not lowered here; its master is offered the value, and answers if it takes one.
+
     Invariant  every vertex whose value has fallen since its arcs were last relaxed is in the ring, or in the pile of
                its value; in each at most once. parent[v] gave v its value.
     Races      none, serial.
     Work       O(out-arcs of the vertices taken), random access to ``distance``.
     """
-    ring, middle, far = queues
-    masters, listed, counts = listing
+    offsets, arcs, weight = rows
+    distance, parent, mark, ring, _, _, state, _ = near
     near_below, middle_below = limits
     first_offered, offered, offered_parent = offers
     edges = np.int64(0)
@@ -111,27 +155,26 @@ def relax_near_step(
                     if reached < offered[v]:
                         offered[v] = reached
                         offered_parent[v] = u
-                        put_on_list(v, mark, masters, listed, counts)
+                        put_on_list(v, mark, changes)
                     continue
                 distance[v] = reached
                 parent[v] = u
                 if reached < near_below:
-                    admit_near(v, mark, ring, state, masters, listed, counts)
+                    admit_near(v, near, changes)
                 else:
-                    put_aside(v, reached, middle_below, mark, middle, far, state, waiting)
+                    put_aside(v, reached, middle_below, near)
     state[EDGES] += edges
 
 
 @njit(cache=True)
-def open_bucket_step(distance, mark, queues, state, waiting, limits, most, listing):
+def open_bucket_step(near, limits, most, changes):
     """Move what is below the new limits to where it belongs: from the far pile to the middle one, then into the ring.
 
-    Invariant  as relax_near_step, for the new limits; after: ``waiting`` is exact. near_below <= middle_below, and the
-               far pile is looked at only if middle_below has grown beyond the smallest value in it.
+    Invariant  as relax_near_step, for the new limits; after: ``waiting`` is exact. limits.near <= limits.middle, and
+               the far pile is looked at only if limits.middle has grown beyond the smallest value in it.
     Races      none, serial.   Work  O(middle pile), and O(far pile) if that is looked at.
     """
-    ring, middle, far = queues
-    masters, listed, counts = listing
+    distance, _, mark, _, middle, far, state, waiting = near
     near_below, middle_below = limits
     if waiting[1] < middle_below:
         kept = 0
@@ -160,23 +203,21 @@ def open_bucket_step(distance, mark, queues, state, waiting, limits, most, listi
         else:
             mark[v] &= _NOT_MIDDLE
             if value >= waiting[2]:  # else it was near already
-                admit_near(v, mark, ring, state, masters, listed, counts)
+                admit_near(v, near, changes)
     state[IN_MIDDLE] = kept
     waiting[2] = near_below
 
 
 @njit(cache=True)
-def notice_step(vertices, origin, distance, parent, mark, queues, state, waiting, limits, listing):
-    """The values of these vertices were lowered by a message from ``origin``.
+def notice_step(vertices, origin, near, limits, changes):
+    """Take note that a message from ``origin`` has lowered the values of these vertices.
 
     Invariant  as relax_near_step; parent[v] is -2 - origin.   Races  none, serial.   Work  O(vertices).
     """
-    ring, middle, far = queues
-    masters, listed, counts = listing
-    near_below, middle_below = limits
+    distance = near.distance
     for v in vertices:
-        parent[v] = -2 - origin
-        if distance[v] < near_below:
-            admit_near(v, mark, ring, state, masters, listed, counts)
+        near.parent[v] = -2 - origin
+        if distance[v] < limits.near:
+            admit_near(v, near, changes)
         else:
-            put_aside(v, distance[v], middle_below, mark, middle, far, state, waiting)
+            put_aside(v, distance[v], limits.middle, near)

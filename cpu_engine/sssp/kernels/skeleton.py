@@ -1,13 +1,15 @@
-"""A graph without its dead ends and chains: making that skeleton, and getting everybody's distance back from it.
+"""A graph without its dead ends and chains: making that skeleton, and deriving all distances from its own.
 
-On road maps most vertices lie on a chain between two junctions or in a dead end. Whoever is left out of the skeleton
-has two *anchors* in it, one at either end of its chain (a dead end hangs from a vertex of a chain, or from a junction,
-which is both its anchors), and its distance is the smaller of two sums. Chains become edges as long as the chain.
-Weights are integers above 0 and every edge is stored both ways. The *place* of a vertex left out is a row of six
+On road maps most vertices lie on a chain between two junctions or in a dead end. A vertex that is left out of the
+skeleton has two *anchors* in it, one at either end of its chain (a dead end hangs from a vertex of a chain, or from a
+junction, which is both its anchors), and its distance is the smaller of two sums. Chains become edges as long as the
+chain. Weights are integers above 0 and every edge is stored both ways. The *place* of a vertex left out is a row of six
 numbers: its anchors, the ways to them, and its neighbours on these ways.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -18,12 +20,29 @@ from cpu_engine.sssp.kernels.values import weight_of
 ANCHOR, WAY, TOWARDS = 0, 2, 4  # columns of a place; of the other anchor one more
 NOWHERE = -1
 LEFT_OUT, PEELED = -1, -2  # in ``junction``: on a chain, in a dead end; else the number in the skeleton
-LONGEST = 2**31 - 1  # a way of this length or longer is told as this
+LONGEST = 2**31 - 1  # a way of this length or longer is written as this
+
+
+class Edges(NamedTuple):
+    """The graph's rows, with a weight for each edge."""
+
+    offsets: np.ndarray
+    targets: np.ndarray
+    weight: np.ndarray
+
+
+class Ways(NamedTuple):
+    """Rows of the skeleton: begin[k]:begin[k + 1] are the ways from junction k, shortest first."""
+
+    begin: np.ndarray
+    ends: np.ndarray  # the junction at the other end
+    lengths: np.ndarray
+    hops: np.ndarray  # the first vertex on the way
 
 
 @njit(cache=True)
 def peel_dead_ends_step(offsets, targets, junction, left, order):
-    """Take away who has one neighbour left, again and again; return how many were taken, in ``order``.
+    """Take away the vertices that have one neighbour left, again and again; return how many were taken, in ``order``.
 
     junction[v] is PEELED for them, else LEFT_OUT; left[v] is how many edges v has left, itself and the peeled aside.
 
@@ -59,8 +78,9 @@ def peel_dead_ends_step(offsets, targets, junction, left, order):
 
 
 @njit(cache=True)
-def leave_by(v, came_from, length, offsets, targets, weight, junction):
+def leave_by(v, came_from, length, edges, junction):
     """The edge by which a chain that came to ``v`` from a neighbour, over an edge of this length, goes on."""
+    offsets, targets, weight = edges
     way, came = -1, False
     for e in range(offsets[v], offsets[v + 1]):
         u = targets[e]
@@ -74,11 +94,12 @@ def leave_by(v, came_from, length, offsets, targets, weight, junction):
 
 
 @njit(cache=True)
-def follow_chain(a, e, offsets, targets, weight, junction, left, place, piece):
-    """Walk from junction ``a`` along edge ``e`` to the next one; return (that one, length of the way, who is before).
+def follow_chain(a, e, edges, junction, left, place, piece):
+    """Walk from junction ``a`` along edge ``e`` to the next one; return (that one, length, the vertex before).
 
     Those on the way note ``a`` as their first anchor, and the first of them as their piece's name.
     """
+    targets, weight = edges.targets, edges.weight
     first = targets[e]
     came_from, v, length, step = a, first, weight[e], weight[e]
     while junction[v] == LEFT_OUT and left[v] == 2:
@@ -86,7 +107,7 @@ def follow_chain(a, e, offsets, targets, weight, junction, left, place, piece):
         place[v, WAY] = min(length, LONGEST)
         place[v, TOWARDS] = came_from
         piece[v] = first
-        way = leave_by(v, came_from, step, offsets, targets, weight, junction)
+        way = leave_by(v, came_from, step, edges, junction)
         came_from, v, step = v, targets[way], weight[way]
         length += step
     return v, length, came_from
@@ -123,20 +144,19 @@ def sort_row(first, last, ends, lengths, hops):
 
 
 @njit(cache=True)
-def draw_skeleton_step(offsets, targets, weight, junction, left, members, place, piece, begin, ends, lengths, hops):
+def draw_skeleton_step(edges, junction, left, members, place, piece, ways):
     """Number the junctions as a breadth-first search finds them, and write their rows; return how many there are.
 
-    members[k] is junction k; its row begin[k]:begin[k + 1] holds the other ends, the lengths and the first vertices of
-    the ways there, shortest first. Ways that lead back to where they began are left out: nobody needs them.
+    members[k] is junction k. Ways that lead back to where they began are left out: no shortest path takes one.
 
     Invariant  of every ring without a junction one vertex is made one. Neighbours get numbers close to one another.
-               place[:] is NOWHERE before; afterwards it is told of all on chains.
+               place[:] is NOWHERE before; afterwards every vertex on a chain has its place.
     Races      none, serial.   Work  every edge a few times.
     """
-    offsets, targets, weight, junction = borrow(offsets), borrow(targets), borrow(weight), borrow(junction)
-    left, place, piece = borrow(left), borrow(place), borrow(piece)
-    ends, lengths, hops = borrow(ends), borrow(lengths), borrow(hops)
-    count, edges, head = 0, 0, 0
+    edges, junction, left, place, piece = borrow(edges), borrow(junction), borrow(left), borrow(place), borrow(piece)
+    offsets, targets = edges.offsets, edges.targets
+    begin, ends, lengths, hops = borrow(ways)
+    count, written, head = 0, 0, 0
     begin[0] = 0
     for turn in range(2):  # junctions, then rings
         for start in range(offsets.size - 1):
@@ -147,17 +167,17 @@ def draw_skeleton_step(offsets, targets, weight, junction, left, members, place,
             count += 1
             while head < count:
                 a = members[head]
-                first = edges
+                first = written
                 for e in range(offsets[a], offsets[a + 1]):
                     hop = targets[e]
                     if hop == a or junction[hop] == PEELED:
                         continue
-                    if junction[hop] == LEFT_OUT and place[hop, ANCHOR] != NOWHERE:  # been there from the other end
+                    if junction[hop] == LEFT_OUT and place[hop, ANCHOR] != NOWHERE:  # walked from the other end
                         side = 1 if place[hop, TOWARDS + 1] == a and place[hop, ANCHOR + 1] == head else 0
                         end = place[hop, ANCHOR + 1 - side]
                         length = np.int64(place[hop, WAY]) + np.int64(place[hop, WAY + 1])
                     else:
-                        b, length, last = follow_chain(a, e, offsets, targets, weight, junction, left, place, piece)
+                        b, length, last = follow_chain(a, e, edges, junction, left, place, piece)
                         if junction[b] == LEFT_OUT:
                             junction[b] = count
                             members[count] = b
@@ -165,22 +185,23 @@ def draw_skeleton_step(offsets, targets, weight, junction, left, members, place,
                         end = junction[b]
                         return_by_chain(a, b, length, last, junction, place)
                     if end != head:
-                        ends[edges], lengths[edges], hops[edges] = end, length, hop
-                        edges += 1
-                sort_row(first, edges, ends, lengths, hops)
+                        ends[written], lengths[written], hops[written] = end, length, hop
+                        written += 1
+                sort_row(first, written, ends, lengths, hops)
                 head += 1
-                begin[head] = edges
+                begin[head] = written
     return count
 
 
 @njit(cache=True)
-def hang_dead_ends_step(offsets, targets, weight, junction, order, place, piece):
-    """Give places to those in dead ends, the last peeled first; return (the longest way, the largest piece).
+def hang_dead_ends_step(edges, junction, order, place, piece):
+    """Give places to the vertices in dead ends, the last peeled first; return (the longest way, the largest piece).
 
     Invariant  ``order`` lists the peeled; of a vertex's neighbours just one was peeled later, or not at all. A piece is
                what hangs together without the junctions; it is a tree.
     Races      none, serial.   Work  the edges of the peeled.
     """
+    offsets, targets, weight = edges
     for v in order[::-1]:
         for e in range(offsets[v], offsets[v + 1]):
             u = targets[e]
@@ -205,13 +226,14 @@ def hang_dead_ends_step(offsets, targets, weight, junction, order, place, piece)
 
 
 @njit(cache=True)
-def walk_piece_step(root, offsets, targets, weight, junction, seen, reach, origin):
+def walk_piece_step(root, edges, junction, seen, reach, origin):
     """Go from ``root`` to all of its piece and the junctions around it, or nowhere if it is one; return how many.
 
     Invariant  ways inside a piece are unique, as it is a tree; a junction is seen as often as edges lead there.
                seen, reach and origin have room for the piece and two more.
     Races      none, serial.   Work  the piece's edges.
     """
+    offsets, targets, weight = edges
     seen[0], reach[0], origin[0] = root, 0, root
     head, tail = 0, 1
     while head < tail:
@@ -228,10 +250,9 @@ def walk_piece_step(root, offsets, targets, weight, junction, seen, reach, origi
 
 
 @njit(cache=True)
-def settle_junctions(
-    first, last, members, offsets, words, weights, bits, hops, dist, unreached, distance, parent
-):  # fmt: skip
+def settle_junctions(first, last, members, rows, hops, dist, unreached, distance, parent):
     """Distances and parents of junctions; a parent is the first vertex on a tight way back."""
+    offsets, words, weights, bits = rows
     mask, one = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(1)
     e = np.uint64(offsets[first])
     for number in range(first, last):
@@ -250,7 +271,7 @@ def settle_junctions(
 
 @njit(cache=True)
 def settle_others(first, last, others, place, dist, unreached, distance, parent):
-    """Distances and parents of those left out, by way of the better anchor."""
+    """Distances and parents of the vertices left out, by way of the better anchor."""
     for i in range(np.uint64(first), np.uint64(last)):
         v = np.uint64(others[i])
         one, other = np.int64(dist[np.uint64(place[i, ANCHOR])]), np.int64(dist[np.uint64(place[i, ANCHOR + 1])])
@@ -264,31 +285,27 @@ def settle_others(first, last, others, place, dist, unreached, distance, parent)
 
 
 @njit(cache=True, parallel=True)
-def settle_everybody_step(rows, hops, members, others, place, dist, unreached, lanes, distance, parent):
+def settle_all_step(rows, hops, members, others, place, dist, unreached, lanes, distance, parent):
     """Distances and parents of all vertices from the junctions' distances; where there are none, -1.
 
-    Invariant  dist is final, and right for whoever is not in the root's piece; the root, and junctions whose distance
-               is the way inside its piece, get -1 or another right parent.
+    Invariant  dist is final, and right for every vertex outside the root's piece; the root, and junctions whose
+               distance is the way inside its piece, get -1 or another right parent.
     Races      a vertex is one lane's.
     Work       the skeleton's edges, and two looks at distances for each vertex left out.
     """
-    offsets, words, weights, bits = rows
+    k, i = members.size, others.size
     for lane in prange(lanes):
-        k, i = members.size, others.size
         settle_junctions(
-            k * lane // lanes, k * (lane + 1) // lanes, members, offsets, words, weights, bits, hops, dist, unreached,
-            distance, parent,
-        )  # fmt: skip
-        settle_others(
-            i * lane // lanes, i * (lane + 1) // lanes, others, place, dist, unreached, distance, parent
-        )  # fmt: skip
+            k * lane // lanes, k * (lane + 1) // lanes, members, rows, hops, dist, unreached, distance, parent
+        )
+        settle_others(i * lane // lanes, i * (lane + 1) // lanes, others, place, dist, unreached, distance, parent)
 
 
 @njit(cache=True)
 def settle_piece_step(seen, reach, origin, distance, parent):
-    """Correct those whom the root reaches inside its piece as soon as, or sooner than, by way of the junctions.
+    """Correct the vertices that the root reaches inside its piece no later than by way of the junctions.
 
-    Invariant  weights are above 0: an edge of the piece that is tight leads to somebody farther.   Races  none, serial.
+    Invariant  weights are above 0: a tight edge of the piece leads to a vertex farther away.   Races  none, serial.
     Work       the piece.
     """
     for i in range(seen.size):

@@ -2,7 +2,7 @@
 
 A parent is an in-neighbour over a tight edge: its distance plus the weight is the vertex's own. One that is truly
 nearer is always right. Over an edge that adds nothing - weight 0, or too light for floating-point numbers to notice -
-a parent may only be who has a parent already, or cycles without a root would arise.
+a parent may only be a vertex that has a parent already, or cycles without a root would arise.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ FEW = 8  # edges in a short row
 
 
 @njit(cache=True)
-def tied_source(v, offsets, words, weights, bits, dist, parent):
+def tied_source(v, rows, dist, parent):
     """An in-neighbour over a tight edge that is as near as v and has a parent; -1: none."""
+    offsets, words, weights, bits = rows
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     own = dist[v]
     for e in range(offsets[v], offsets[v + 1]):
@@ -35,11 +36,12 @@ def tied_source(v, offsets, words, weights, bits, dist, parent):
 
 
 @njit(cache=True)
-def parents_of_stretch(first, last, offsets, words, weights, bits, dist, unreached, none, distance, parent):
+def parents_of_stretch(first, last, rows, dist, unreached, none, distance, parent):
     """One stretch of find_tight_parents_step; return how many reached ones got no parent.
 
-    A row is looked at where it is, not by a call: what a call costs is more than the rest of a short row.
+    The rows are read here, not in a function of their own: a call costs more than the rest of a short row.
     """
+    offsets, words, weights, bits = rows
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     one, rows_ahead, ends_ahead = np.uint64(1), np.uint64(ROWS_AHEAD), np.uint64(ENDS_AHEAD)
     end, last_word = np.uint64(last), np.uint64(words.size - 1)
@@ -89,36 +91,33 @@ def find_tight_parents_step(cuts, rows, dist, root, unreached, none, ticket, dis
     Races      a vertex is one lane's.
     Work       in-edges up to the first fit, short rows whole.
     """
-    offsets, words, weights, bits = rows
     for lane in prange(counts.size):
         orphans = 0
         stretch = atomic_add(ticket, 0, 1)
         while stretch < cuts.size - 1:
             orphans += parents_of_stretch(
-                cuts[stretch], cuts[stretch + 1], offsets, words, weights, bits, dist, unreached, none,
-                distance, parent,
-            )  # fmt: skip
+                cuts[stretch], cuts[stretch + 1], rows, dist, unreached, none, distance, parent
+            )
             stretch = atomic_add(ticket, 0, 1)
         counts[lane] = orphans
-    parent[root] = root  # nobody is nearer: it was counted
+    parent[root] = root  # no vertex is nearer: it was counted
     counts[0] -= 1
 
 
 @njit(cache=True)
 def adopt_orphans_step(in_rows, out_rows, dist, unreached, parent, queue):
-    """Give parents to those that only edges without length lead to, in the order of a breadth-first search.
+    """Give parents to the vertices that only edges without length lead to, in the order of a breadth-first search.
 
-    Invariant  whoever has a parent is connected to the root by parents; ``queue`` has room for all.
+    Invariant  a vertex that has a parent is connected to the root by parents; ``queue`` has room for all.
     Races      none, serial.
     Work       the vertices, and the edges of those without a parent at first.
     """
-    in_offsets, in_words, in_weights, _ = in_rows
     offsets, words, weights, bits = out_rows
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     tail = 0
     for v in range(dist.size):
         if parent[v] < 0 and dist[v] != unreached:
-            parent[v] = tied_source(v, in_offsets, in_words, in_weights, bits, dist, parent)
+            parent[v] = tied_source(v, in_rows, dist, parent)
             if parent[v] >= 0:
                 queue[tail] = v
                 tail += 1
@@ -141,7 +140,7 @@ def adopt_orphans_step(in_rows, out_rows, dist, unreached, parent, queue):
 def find_overflow_step(rows, dist, unreached):
     """The first vertex without a distance that an edge leads to from one with a distance, -1 if there is none.
 
-    Invariant  nobody waits, so only a sum too large for the type can have kept it away.   Races  none, serial.
+    Invariant  no vertex waits, so only a sum too large for the type can be the cause.   Races  none, serial.
     Work       every edge once.
     """
     offsets, words, _, bits = rows

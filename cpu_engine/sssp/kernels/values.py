@@ -1,4 +1,4 @@
-"""What the kernels of shortest paths do with a distance, whatever its type: lower it, and tell its bucket.
+"""What the kernels of shortest paths do with a distance, whatever its type: lower it, and find its bucket.
 
 Distances are int32, int64 or float64, never negative; the largest value of the type (infinity) is "not reached". An
 edge is a *word*: the target in the lower ``bits`` and, where there is room, the weight above; else the weight lies in
@@ -6,6 +6,8 @@ an array of its own.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -15,6 +17,23 @@ from numba.extending import intrinsic, overload
 from cpu_engine.intrinsics.atomics import _element_pointer, atomic_min
 
 FURTHEST = 1 << 40  # no bucket's number is larger
+
+
+class Rows(NamedTuple):
+    """Rows of weighted edges, lightest first, as cpu_engine/sssp/rows.py makes them."""
+
+    offsets: np.ndarray
+    words: np.ndarray
+    weights: np.ndarray | None  # None: they are in the words
+    bits: Any  # of the target in a word
+
+
+class Scale(NamedTuple):
+    """How distances map to buckets, and how far a stage goes."""
+
+    base: Any  # the distance at which bucket 0 begins
+    width: Any  # of a bucket, as bucket_of takes it
+    bound: Any  # a vertex waits in a bin only if it is nearer than this
 
 
 def lower_value(array, index, value):
@@ -28,7 +47,7 @@ def lower_value(array, index, value):
 def bucket_of(value, base, width):
     """The number of the bucket that ``value`` belongs to; never falls as the value grows, and is never negative.
 
-    ``width`` is a power of two told by its exponent where values are integers, and one over the width where not.
+    ``width`` is the exponent of a power of two where values are integers, and one over the width where not.
     """
     if isinstance(value, float):
         return max(0, int(min((value - base) * width, FURTHEST))) if value < np.inf else FURTHEST

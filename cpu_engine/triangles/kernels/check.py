@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from numba import njit
 
+from cpu_engine.intrinsics.bisect import first_not_below
+
 
 @njit(cache=True)
 def recount_step(vertices, out_offsets, out_targets, in_offsets, in_sources, stamp, met, degree, arcs, pairs):
@@ -39,19 +41,14 @@ def recount_step(vertices, out_offsets, out_targets, in_offsets, in_sources, sta
                 last = n
                 for f in range(in_offsets[u], in_offsets[u + 1]):
                     w = in_sources[f]
-                    if w != last and w != u and stamp[w] == i and not listed(out_offsets, out_targets, u, w):
+                    if w != last and w != u and stamp[w] == i and not has_target(out_offsets, out_targets, u, w):
                         pairs[i] += 1
                     last = w
 
 
 @njit(cache=True)
-def listed(offsets, targets, u, w):
+def has_target(offsets, targets, u, w):
     """Whether w is in u's row, ascending."""
-    low, high = offsets[u], offsets[u + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if targets[middle] < w:
-            low = middle + 1
-        else:
-            high = middle
-    return low < offsets[u + 1] and targets[low] == w
+    row = targets[offsets[u] : offsets[u + 1]]
+    at = first_not_below(row, w)
+    return at < row.size and row[at] == w

@@ -16,6 +16,7 @@ from numba import njit, prange
 from numpy import int64, uint64
 
 from cpu_engine.intrinsics.atomics import atomic_add
+from cpu_engine.intrinsics.bisect import first_not_below
 from cpu_engine.intrinsics.words import count_bits
 
 BLOCK = 64  # vertices that a thread takes at a time
@@ -54,21 +55,8 @@ def count_shared_words(row, marks, words):
 
 
 @njit(cache=True)
-def lower_hubs(row, hubs):
-    """How many of the ascending ids are hubs."""
-    low, high = 0, row.size
-    while low < high:
-        middle = (low + high) // 2
-        if row[middle] < hubs:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(cache=True)
 def add_to(mine, total, v, value):
-    """Add to a vertex's count: the thread's own for hubs, everybody's for others."""
+    """Add to a vertex's count: the thread's own for hubs, the shared one for others."""
     if v < mine.size:
         mine[v] += value
     else:
@@ -105,7 +93,7 @@ def count_vertex(v, first, end, rows, matrix, marks, mine, total):
     lower = rows[first[v] : end[v]]
     if lower.size < 2:
         return
-    hubs = lower_hubs(lower, matrix.shape[0])
+    hubs = first_not_below(lower, matrix.shape[0])
     for i in range(lower.size):
         u = uint64(lower[i])
         marks[u >> SIX] |= ONE << (u & LOW)

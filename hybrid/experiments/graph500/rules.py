@@ -11,7 +11,7 @@ import numpy as np
 
 from cpu_engine.bfs.kernels.tree_rules import check_edges_step, descend_step
 from cpu_engine.graph.edges import EdgeList
-from cpu_engine.sssp.kernels.path_rules import check_lengths_step
+from cpu_engine.sssp.kernels.path_rules import InputEdges, check_lengths_step
 from hybrid.cli.terminal import plural
 from hybrid.errors import NotCertified
 
@@ -55,9 +55,8 @@ def check_paths(edges: EdgeList, parent: np.ndarray, distance: np.ndarray, key: 
         raise refusal(key, f"the distance of vertex {v} is {distance[v]}, which its place in the tree does not allow")
     confirmed, inside, wrong, example = _blank_findings(parent.size, key)
     slack = _ROUNDING * max(1.0, float(distance[parent != -1].max()))
-    check_lengths_step(
-        edges.src, edges.dst, edges.weight, parent, distance, slack, confirmed, inside, wrong, example
-    )  # fmt: skip
+    given = InputEdges(edges.src, edges.dst, edges.weight)
+    check_lengths_step(given, parent, distance, slack, confirmed, inside, wrong, example)
     _refuse_edges(edges, key, "distance", distance, wrong, example, "are shorter than their ends are apart")
     _refuse_made_up(key, parent, confirmed, "tree edges are not in the input with the length that the distances say")
     return depth, int(inside.sum())

@@ -78,6 +78,7 @@ def test_any_bytes_are_parsed_or_stopped_within_bounds(data):
     src, dst, weight = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines, np.int64)
     out = np.zeros(parse.OUT_FIELDS, np.int64)
     nothing, no_hard = np.empty(0), np.empty((0, 3), np.int64)
-    parse.parse_rows(text, RowLayout(3, weight_column=2).spec(False), src, dst, weight, nothing, no_hard, out)
+    parsed = parse.EdgeArrays(src, dst, weight, nothing, no_hard, out)
+    parse.parse_rows(text, RowLayout(3, weight_column=2).spec(False), parsed)
     assert 0 <= out[parse.ROWS] <= lines
     assert 0 <= out[parse.POSITION] <= len(data)
