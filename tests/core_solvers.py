@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hybrid.offload.traverse import Answer
+from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver
 
 Word = Callable[[np.ndarray], np.ndarray]
 
@@ -43,6 +43,7 @@ class ScriptedCoreSolver:
         self._values: np.ndarray | None = None
         self.usable, self.starting, self.failure = True, False, ""
         self.abandoned = 0
+        self.largest_batch = MOST_AT_ONCE
 
     @property
     def busy(self) -> bool:
@@ -78,6 +79,9 @@ class ScriptedCoreSolver:
     def abandon(self) -> None:
         self._values = None
         self.abandoned += 1
+
+    def rehearse(self, run: Callable[[CoreSolver], object]) -> None:
+        """It needs none."""
 
     def distrust(self, reason: str) -> None:
         self.usable, self.failure, self._values = False, reason, None

@@ -26,7 +26,7 @@ from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.config import load_config
 from hybrid.job.sources import Source
-from hybrid.ranks.algorithm_job import masters_by_part
+from hybrid.ranks.algorithms import masters_by_part
 from hybrid.ranks.collectives import Seat, barrier, gather_facts
 from hybrid.ranks.parts import build_part
 

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +22,15 @@ from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import make_layout
 from cpu_engine.graph.store.graph_store import map_store
+from hybrid.algorithms.bfs import Bfs
+from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.offload.on_ranks import CoreOnRanks
-from hybrid.offload.traverse import Answer
-from hybrid.ranks.algorithm_job import masters_by_part
+from hybrid.offload.solver import Absent
+from hybrid.ranks.algorithms import algorithm_on_ranks, masters_by_part
 from hybrid.ranks.collectives import Seat, barrier, gather, gather_facts
 from hybrid.ranks.parts import build_part
 from hybrid.ranks.warm_up import warm_up_on_ranks
-
-
-class AbsentWorker:
-    """A worker that was lost before the first round."""
-
-    usable, starting, busy, failure = False, False, False, "there is none"
-
-    def begin(self) -> None: ...
-
-    def submit(self, values: np.ndarray) -> None: ...
-
-    def poll(self) -> Answer | None:
-        return None
-
-    def wait(self) -> None: ...
-
-    def abandon(self) -> None: ...
-
-    def distrust(self, reason: str) -> None: ...
 
 
 def main(task: dict[str, Any]) -> None:
@@ -62,13 +46,14 @@ def main(task: dict[str, Any]) -> None:
 def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, Any]) -> Driver[dict[str, Any]]:
     """One engine on one policy: the slowest rank's seconds per root and trial, and what was sent."""
     policy, engine_name, sync = variant["policy"], variant["engine"], variant["sync"]
-    yield from warm_up_on_ranks(seat, engine_name, sync, policy)
+    config = replace(Config(), engine=engine_name)
+    yield from warm_up_on_ranks(seat, Bfs(), algorithm_on_ranks("bfs", config), config, graph, policy, sync)
     began = time.perf_counter()
     part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
     partition_s = time.perf_counter() - began
     core_size = min(graph.n, int(variant.get("core", 0)))
     engine = RankEngine(part, engine=engine_name, sync=sync, core_size=core_size)
-    absent = AbsentWorker() if seat.rank == 0 else None
+    absent = Absent("there is none") if seat.rank == 0 else None
     side = CoreOnRanks(seat, engine, core_size, absent) if core_size else None
     seconds: list[list[float]] = [[] for _ in task["roots"]]
     last: SearchOutcome | None = None

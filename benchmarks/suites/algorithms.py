@@ -19,8 +19,8 @@ from benchmarks.suites.bfs import contest_chart, describe_graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.cli.terminal import seconds, table
-from hybrid.job.algorithm_job import run_once
 from hybrid.job.sources import Source
+from hybrid.job.units import run_once
 from hybrid.results.trace import Trace
 
 

@@ -27,11 +27,12 @@ from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem
 from hybrid.job.opening import open_graph
 from hybrid.job.warm_up import make_engine
-from hybrid.offload.traverse import Answer, traverse_alone
+from hybrid.offload.solver import Answer
+from hybrid.offload.traverse import traverse_alone
 from hybrid.planning.measurement import first_values
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 INDEX = "index"
 _FIX = "run `python run.py doctor`, which starts a worker and names what is missing"
@@ -59,12 +60,12 @@ def measure(graph: Graph, overrides: dict[str, object], options: argparse.Namesp
     config = load_config(None, options={**overrides, "npu.round_timeout_s": options.time_limit})
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="tandem-bench-") as scratch:
-        partner = NpuPartner(config, Path(scratch) / "worker.log", Trace())
+        solver = WorkerSolver(config, Path(scratch) / "worker.log", Trace())
         try:
-            partner.start()
+            solver.start()
             for program in options.programs:
                 began = time.perf_counter()
-                partner.publish_edges(graph.out_offsets, graph.out_targets, k, program=program)
+                solver.publish_edges(graph.out_offsets, graph.out_targets, k, program=program)
                 published = time.perf_counter() - began
                 for batch in options.batches:
                     values = starts[0] if batch == 1 else starts[:batch]
@@ -73,20 +74,22 @@ def measure(graph: Graph, overrides: dict[str, object], options: argparse.Namesp
                     elif program == "or-and":
                         values = (values >= 0).astype(np.int32)
                     right = core_answer(graph, k, program, values)
-                    row = _time_rounds(partner, values, options.repeats, right, f"{config.exchange.format}, {program}")
+                    row = _time_rounds(solver, values, options.repeats, right, f"{config.exchange.format}, {program}")
                     facts = {"format": config.exchange.format, "program": program, "batch": batch, "core": k}
                     rows.append({**facts, "publish_seconds": published, **row})
             if options.index:
-                rows.append({"format": config.exchange.format, "core": k, **_time_index(partner, graph, k)})
+                rows.append({"format": config.exchange.format, "core": k, **_time_index(solver, graph, k)})
         finally:
-            partner.close()
+            solver.close()
     edges = count_core_edges(CoreSplit(graph, k))
     return [{**row, "core_edges": edges} for row in rows]
 
 
-def _time_rounds(partner: NpuPartner, values: np.ndarray, repeats: int, right: np.ndarray, what: str) -> dict[str, Any]:
+def _time_rounds(
+    solver: WorkerSolver, values: np.ndarray, repeats: int, right: np.ndarray, what: str
+) -> dict[str, Any]:
     def proven() -> tuple[float, Answer]:
-        took, answer = _round(partner, values)
+        took, answer = _round(solver, values)
         require_close(answer.values, right, what)
         return took, answer
 
@@ -108,27 +111,27 @@ def _time_rounds(partner: NpuPartner, values: np.ndarray, repeats: int, right: n
     }
 
 
-def _round(partner: NpuPartner, values: np.ndarray) -> tuple[float, Answer]:
+def _round(solver: WorkerSolver, values: np.ndarray) -> tuple[float, Answer]:
     merged = values.copy()
     began = time.perf_counter()
-    partner.submit(values)
-    while (answer := partner.poll()) is None:
-        _require_usable(partner)
-        partner.wait()
+    solver.submit(values)
+    while (answer := solver.poll()) is None:
+        _require_usable(solver)
+        solver.wait()
     np.minimum(merged.view(f"u{merged.itemsize}"), answer.values.view(f"u{merged.itemsize}"))
     return time.perf_counter() - began, answer
 
 
-def _time_index(partner: NpuPartner, graph: Graph, k: int) -> dict[str, Any]:
-    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+def _time_index(solver: WorkerSolver, graph: Graph, k: int) -> dict[str, Any]:
+    solver.publish_edges(graph.out_offsets, graph.out_targets, k)
     began = time.perf_counter()
-    if not partner.request_index():
-        raise EnvironmentProblem(f"no index: {partner.index_failure}", fix="choose a smaller --core")
-    while (index := partner.poll_index()) is None:
-        _require_usable(partner)
-        if partner.index_failure:
-            raise EnvironmentProblem(f"no index: {partner.index_failure}", fix="choose another --core")
-        partner.wait()
+    if not solver.request_index():
+        raise EnvironmentProblem(f"no index: {solver.index_failure}", fix="choose a smaller --core")
+    while (index := solver.poll_index()) is None:
+        _require_usable(solver)
+        if solver.index_failure:
+            raise EnvironmentProblem(f"no index: {solver.index_failure}", fix="choose another --core")
+        solver.wait()
     took = time.perf_counter() - began
     return {
         "program": INDEX, "batch": k, "median_seconds": took, "best_seconds": took, "bytes": index.distance.nbytes,
@@ -137,9 +140,9 @@ def _time_index(partner: NpuPartner, graph: Graph, k: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _require_usable(partner: NpuPartner) -> None:
-    if not partner.usable:
-        raise EnvironmentProblem(f"the worker could not be measured: {partner.failure}", fix=_FIX)
+def _require_usable(solver: WorkerSolver) -> None:
+    if not solver.usable:
+        raise EnvironmentProblem(f"the worker could not be measured: {solver.failure}", fix=_FIX)
 
 
 def report_of(rows: list[dict[str, Any]], options: argparse.Namespace) -> Report:

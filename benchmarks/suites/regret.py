@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,16 @@ from cpu_engine.graph.graph import Graph
 from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.config import load_config
 from hybrid.config.schema import Config
-from hybrid.job.batches import roots_of, warm_up_batches
 from hybrid.job.opening import Opened, open_graph
 from hybrid.job.sources import Source, resolve_sources
 from hybrid.job.warm_up import make_engine, warm_up
+from hybrid.job.warm_up_algorithms import warm_up_batches
 from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.traverse import Answer, traverse_alone, traverse_together
+from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver
+from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning.plan import Plan, make_plan
 from hybrid.results.trace import Trace
-from hybrid.worker.guard import REGRET_S, REGRET_SHARE, NoRegretPartner, Patience, patience_for
+from hybrid.worker.guard import REGRET_S, REGRET_SHARE, Guard, Patience, patience_for
 
 OFF, AUTO, SILENT = "off", "auto", "auto, misled, silent worker"
 WAYS = (OFF, AUTO, SILENT)
@@ -41,17 +42,20 @@ _MISLED_CORE = 1024
 _HALVINGS = 20
 
 
-class SilentPartner:
+class SilentSolver:
     """A worker that takes every round and answers none."""
 
     failure = ""
-    usable, starting = True, False
+    usable, starting, largest_batch = True, False, MOST_AT_ONCE
 
     def __init__(self) -> None:
         self.busy = False
 
     def begin(self) -> None:
         self.busy = False
+
+    def rehearse(self, run: Callable[[CoreSolver], object]) -> None:
+        """There is nothing to prepare."""
 
     def submit(self, values: np.ndarray) -> None:
         self.busy = True
@@ -146,7 +150,7 @@ class Lane:
         split = CoreSplit(graph, min(_MISLED_CORE, graph.n)) if self._misled else self.plan.split
         self._engine = make_engine(config.engine, split, config.bfs.strategy)
         self._many = ManyEngine(split)
-        self._guard: NoRegretPartner | None = None
+        self._guard: Guard | None = None
 
     def decide(self, search_s: float, searches: int) -> float:
         """Seconds that the decision takes."""
@@ -154,12 +158,12 @@ class Lane:
         make_plan(self._graph, self._config)
         spent_s = time.perf_counter() - began
         patience = misled_patience(search_s, searches) if self._misled else None
-        self._guard = None if patience is None else NoRegretPartner(SilentPartner(), patience)
+        self._guard = None if patience is None else Guard(SilentSolver(), patience)
         return spent_s
 
     def search(self, batch: Sequence[Source]) -> float:
         """Seconds of one search, or of a batch at once; what it found is proven off the clock."""
-        roots = roots_of(batch)
+        roots = np.array([source.internal for source in batch], np.int64)
         began = time.perf_counter()
         guard = self._guard if self._guard is not None and self._guard.ready else None
         if self._config.npu.batch != 1:

@@ -30,7 +30,7 @@ from hybrid.job.warm_up import make_engine, warm_up
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.planning.plan import make_plan
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 ALONE, BESIDE = "alone", "beside a starting worker"
 _ROOT_SEED = 1
@@ -68,17 +68,17 @@ def search_beside(graph: Graph, config: Config, roots: list[int], for_s: float) 
     plan = make_plan(graph, config)
     engine = make_engine(config.engine, plan.split, config.bfs.strategy)
     with tempfile.TemporaryDirectory(prefix="tandem-bench-") as scratch:
-        partner = NpuPartner(config, Path(scratch) / "worker.log", Trace())
+        solver = WorkerSolver(config, Path(scratch) / "worker.log", Trace())
         try:
-            partner.start()
-            partner.publish_edges(graph.out_offsets, graph.out_targets, plan.core_size)
+            solver.start()
+            solver.publish_edges(graph.out_offsets, graph.out_targets, plan.core_size)
             times = _search(
-                graph, lambda root: traverse_together(engine, root, "race", partner, Trace()),
-                roots, for_s, lambda: partner.starting,
+                graph, lambda root: traverse_together(engine, root, "race", solver, Trace()),
+                roots, for_s, lambda: solver.starting,
             )  # fmt: skip
-            return times, partner.start_seconds
+            return times, solver.start_seconds
         finally:
-            partner.close()
+            solver.close()
 
 
 def _search(

@@ -16,7 +16,7 @@ def description_of(name: str) -> Description:
 
 
 def algorithm_named(name: str) -> Algorithm:
-    """An algorithm that hybrid/job/algorithm_job.py can run; bfs has a job of its own."""
+    """An algorithm that jobs can run."""
     found = description_of(name)
     assert isinstance(found, Algorithm), name
     return found

@@ -1,6 +1,6 @@
 """What a job needs to know of an algorithm: what it computes, how that is proven, and how it is told to people.
 
-``Description`` is enough to write, describe and prove a result; hybrid/job/algorithm_job.py can run an ``Algorithm``.
+``Description`` is enough to write, describe and prove a result; hybrid/job/driver.py runs an ``Algorithm``.
 Invariant: ``facts`` are made from the arrays in the user's ids and the graph alone, so a proof can make them again.
 """
 
@@ -129,6 +129,7 @@ class Description:
 class Algorithm(Description):
     """A description that can be run."""
 
+    doing = ""  # what the progress bar says; empty: the name
     listens: tuple[str, ...] = ()  # the keys of the configuration that are its own
 
     def options(self, config: Config) -> dict[str, Any]:
@@ -144,3 +145,7 @@ class Algorithm(Description):
 
     def run(self, task: Task) -> Found:
         raise NotImplementedError
+
+    def edges_reached(self, task: Task, found: Found) -> int:
+        """The input edges among the vertices that a search has reached, for its rate; 0 where that means nothing."""
+        return 0

@@ -1,22 +1,26 @@
-"""Breadth-first search: what its result means. The search_job modules of hybrid/job and hybrid/ranks run it."""
+"""Breadth-first search. Jobs keep an engine with its buffers for all sources (hybrid/job/engines.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.repair.engine import plain_bfs
-from hybrid.algorithms.algorithm import Arrays, Check, Description, Found, PlainCheck, Task
+from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.field import LDBC_UNREACHED, Level, Parent
 from hybrid.cli.terminal import count
+from hybrid.job.warm_up import make_engine
+from hybrid.offload.traverse import traverse_alone
 
 _LEVEL = Level("level", "edges from the source, -1 = not reached", own=0, ldbc_unreached=LDBC_UNREACHED)
 _PARENT = Parent("parent", "a vertex one step nearer; the source's is itself, -1 = not reached")
 
 
-class Bfs(Description):
+class Bfs(Algorithm):
     name, title = "bfs", "Breadth-first search"
     fields = (_LEVEL, _PARENT)
     claims = (
@@ -26,6 +30,7 @@ class Bfs(Description):
     )
     sourced = True
     plain = "a search with a queue"
+    doing = "traversing"
 
     def to_user(self, task: Task, found: Found) -> Arrays:
         """Both columns in one pass: at scale 24 the mapping takes longer than the search."""
@@ -35,6 +40,19 @@ class Bfs(Description):
             _LEVEL.name: _LEVEL.at_source(graph, level, source),
             _PARENT.name: _PARENT.at_source(graph, parent, source),
         }
+
+    def run(self, task: Task) -> Found:
+        if task.root < 0:
+            return reach_nothing(task)
+        config = task.config
+        found = traverse_alone(make_engine(config.engine, CoreSplit(task.graph), config.bfs.strategy), task.root)
+        counters = {"steps": found.steps, "edges_looked_at": found.edges_looked_at}
+        return Found({"level": found.level, "parent": found.parent}, counters)
+
+    def edges_reached(self, task: Task, found: Found) -> int:
+        """Each once."""
+        graph, level = task.graph, found.arrays["level"]
+        return int(np.diff(graph.out_offsets)[level >= 0].sum()) // (1 if graph.directed else 2)
 
     def check(self, task: Task, found: Found) -> Check:
         level, parent = found.arrays["level"], found.arrays["parent"]
@@ -52,6 +70,12 @@ class Bfs(Description):
     def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
         level = arrays["level"]
         return {"reached": int(np.count_nonzero(level >= 0)), "max_level": int(level.max())}
+
+    def over_runs(self, facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "reached": sum(one["reached"] for one in facts),
+            "max_level": max(one["max_level"] for one in facts),
+        }
 
     def headline(self, facts: dict[str, Any]) -> str:
         return f"{count(facts['reached'])} reached, depth {facts['max_level']}"

@@ -135,21 +135,13 @@ def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -
 
 
 def require_one_rank(config: Config, path: str | Path | None = None) -> None:
-    """A simulated device, a batch of sources and the core's index belong to one process."""
-    for name, value, harmless in (("batch", config.npu.batch, 1), ("index", config.npu.index, "off")):
-        if value not in (harmless, "auto"):
-            raise ConfigError(
-                f"npu.{name}: works on one rank only",
-                path=path,
-                value=value,
-                fix=f"set ranks: 1 (--set ranks=1), or npu.{name}: {harmless}",
-            )
-    if config.npu.device.startswith(SIMULATED):
+    """Ranks search one source at a time: a batch belongs to one process."""
+    if config.npu.batch not in (1, "auto"):
         raise ConfigError(
-            "npu.device: a simulated device serves one rank only",
+            "npu.batch: works on one rank only",
             path=path,
-            value=config.npu.device,
-            fix="set ranks: 1 (--set ranks=1), or a real npu.device",
+            value=config.npu.batch,
+            fix="set ranks: 1 (--set ranks=1), or npu.batch: 1",
         )
 
 

@@ -29,6 +29,7 @@ from hybrid.results.trace import Trace
 if TYPE_CHECKING:
     from cpu_engine.bfs.many.check import LevelsCertificate
     from cpu_engine.bfs.many.engine import ManyResult
+    from hybrid.offload.many_sources import ManyTraversed
 
 _log = logging.getLogger(__name__)
 _BFS, _DEFAULTS = Bfs(), Config()
@@ -169,6 +170,23 @@ def prove_levels(
         lambda one: {"level": one.level, "root": np.asarray(roots)}, config or _DEFAULTS,
     )  # fmt: skip
     return prove_claim(claim, found, trace)
+
+
+def prove_or_repair_many(
+    graph: Graph, done: ManyTraversed, core_size: int, trace: Trace, config: Config | None = None
+) -> np.ndarray:
+    """Make the levels certified in place; how many values of each search had to change (0: right as they came).
+
+    Parents, where there are any, belong to the levels: those of a repaired search are replaced with them.
+    """
+    before = done.found
+    done.found, done.repair = prove_levels(graph, done.roots, before, trace, config)
+    if done.repair is None:
+        return np.zeros(done.roots.size, np.int64)
+    if done.npu.rounds_merged:
+        done.npu.values_rejected += count_false_values(before.level, done.found.level, core_size)
+    changed: np.ndarray = np.count_nonzero(before.level != done.found.level, axis=1)
+    return changed
 
 
 def count_false_values(before: np.ndarray, right: np.ndarray, core_size: int) -> int:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from cpu_engine.bfs.traversal import Traversal
 from hybrid.cli.terminal import seconds
 from hybrid.job.comparison import Comparison, compare
-from hybrid.job.sources import Source
-from hybrid.offload.traverse import Partner, traverse_alone, traverse_together
-from hybrid.results.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -37,19 +33,12 @@ class Verdict:
         return asdict(self)
 
 
-def measure_verdict(
-    engine: Traversal, sources: list[Source], mode: str, partner: Partner, repeats: int, max_rounds: int
-) -> Verdict | None:
-    """Traverse every source both ways; None when the worker was lost on the way."""
-
-    def alone(column: int) -> None:
-        traverse_alone(engine, sources[column].internal, Trace())
-
-    def together(column: int) -> None:
-        traverse_together(engine, sources[column].internal, mode, partner, Trace(), max_rounds)
-
-    times = time_in_turns((alone, together), repeats, len(sources), lambda: partner.usable)
-    return None if times is None else judge(times[0], times[1], mode)
+def turns(repeats: int, columns: int) -> Iterator[tuple[int, int, int]]:
+    """(way, repeat, column) of everything that is to be timed: both ways in turns, and neither always first."""
+    for column in range(columns):
+        for row in range(repeats):
+            for way in (0, 1) if row % 2 == 0 else (1, 0):
+                yield way, row, column
 
 
 def time_in_turns(
@@ -58,16 +47,14 @@ def time_in_turns(
     columns: int,
     usable: Callable[[], bool],
 ) -> np.ndarray | None:
-    """Seconds [way, repeat, column] of both ways in turns, and neither always first; None once it is not usable."""
+    """Seconds [way, repeat, column] of both ways; None once it is not usable."""
     times = np.zeros((2, repeats, columns))
-    for column in range(columns):
-        for row in range(repeats):
-            for way in (0, 1) if row % 2 == 0 else (1, 0):
-                began = time.perf_counter()
-                ways[way](column)
-                times[way, row, column] = time.perf_counter() - began
-                if not usable():
-                    return None
+    for way, row, column in turns(repeats, columns):
+        began = time.perf_counter()
+        ways[way](column)
+        times[way, row, column] = time.perf_counter() - began
+        if not usable():
+            return None
     return times
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import numba
 import numpy as np
 
 from cpu_engine.bfs.asynchronous import AsyncBfs
@@ -120,3 +121,8 @@ def _run_on(engine: Traversal) -> None:
     while engine.can_step():
         engine.step()
         engine.settle()
+
+
+def set_threads(wanted: int) -> None:
+    """Let parallel kernels use so many threads, or as many as there are."""
+    numba.set_num_threads(min(wanted, int(getattr(numba.config, "NUMBA_NUM_THREADS", 1))))

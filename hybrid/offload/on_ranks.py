@@ -17,8 +17,8 @@ import numpy as np
 from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.encoding import AgreedList, Room, pack_improved, unpack_min
 from cpu_engine.comm.requests import FIRST_OUTSIDE_TAG, Message
-from hybrid.cli.terminal import plural
-from hybrid.offload.traverse import STILL_STARTING, NpuTally, Partner
+from hybrid.offload.rounds import MOST_ROUNDS, Rounds, Tally
+from hybrid.offload.solver import CoreSolver
 from hybrid.ranks.collectives import Seat
 
 TAG_UP = FIRST_OUTSIDE_TAG  # core values, from their masters to a machine's first rank
@@ -30,10 +30,10 @@ RawEvent = tuple[str, float, float, dict[str, object]]
 
 
 class CoreOnRanks:
-    """One rank's side, made once per job; ``partner`` is given on the machine's first rank. Satisfies ``Outside``."""
+    """One rank's side, made once per job; ``solver`` is given on the machine's first rank. Satisfies ``Outside``."""
 
     def __init__(
-        self, seat: Seat, engine: RankEngine, core_size: int, partner: Partner | None, max_rounds: int = 1000
+        self, seat: Seat, engine: RankEngine, core_size: int, solver: CoreSolver | None, max_rounds: int = MOST_ROUNDS
     ) -> None:
         assert engine.worker is not None, "only the asynchronous engine takes values from outside"
         self._seat, self._worker, self._core_size = seat, engine.worker, core_size
@@ -45,24 +45,30 @@ class CoreOnRanks:
         self._lost: dict[int, str] = {}
         self._withheld = False
         self._in_step = engine.sync == "bsp"
-        self._lead = None if partner is None else _Lead(seat, engine, core_size, partner, max_rounds)
+        self._lead = None if solver is None else _Lead(seat, engine, core_size, solver, max_rounds)
 
     @property
-    def tally(self) -> NpuTally | None:
+    def tally(self) -> Tally | None:
         """What passed between this machine's worker and the job in this search; None on other ranks."""
         return None if self._lead is None else self._lead.tally
 
     @property
     def events(self) -> list[RawEvent]:
         """The rounds of this search, for the trace."""
-        return [] if self._lead is None else self._lead.events
+        return [] if self._lead is None else self._lead.events.raw
 
-    def begin(self, *, withhold_core: bool) -> None:
-        """A new search; all ranks have agreed whether the core's edges are the workers'."""
+    @property
+    def solver(self) -> CoreSolver | None:
+        """Who was asked last; None on other ranks."""
+        return None if self._lead is None else self._lead.solver
+
+    def begin(self, *, withhold_core: bool, solver: CoreSolver | None = None) -> None:
+        """A new search; all ranks have agreed whether the core's edges are the workers'. ``solver``: another one."""
         self._withheld, self._lost = withhold_core, {}
         for told in self._told.values():
             told.fill(_MOST)
         if self._lead is not None:
+            self._lead.solver = solver or self._lead.solver
             self._lead.begin(withhold_core)
 
     def end(self) -> None:
@@ -109,12 +115,29 @@ class CoreOnRanks:
             self._worker.engine.take_core_back()
 
 
-class _Lead:
-    """What a machine's first rank does besides: gather the core's values, hand them to its worker, pass on answers."""
+class RankEvents:
+    """The events of a rank's rounds, on the process's own clock: what ``Rounds`` records there."""
 
-    def __init__(self, seat: Seat, engine: RankEngine, core_size: int, partner: Partner, max_rounds: int) -> None:
+    def __init__(self) -> None:
+        self.raw: list[RawEvent] = []
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: object) -> None:
+        if kind == "round":
+            self.raw.append((kind, t0, self.now() if t1 is None else t1, facts))
+
+    def extend(self, actor: str, kind: str, t0: float, **facts: object) -> None:
+        """Waiting is counted by the engine."""
+
+
+class _Lead:
+    """What a machine's first rank does besides: gather the core's values, hand them to its solver, pass on answers."""
+
+    def __init__(self, seat: Seat, engine: RankEngine, core_size: int, solver: CoreSolver, max_rounds: int) -> None:
         assert engine.worker is not None
-        self._seat, self._worker, self._partner, self._max_rounds = seat, engine.worker, partner, max_rounds
+        self._seat, self._worker, self.solver, self._max_rounds = seat, engine.worker, solver, max_rounds
         owner_of = engine.part.layout.owner_of[:core_size]
         self._core = np.full(core_size, _MOST, np.uint32)
         self._owned = {q: AgreedList.of(np.flatnonzero(owner_of == q).astype(np.int32)) for q in range(seat.size)}
@@ -122,10 +145,9 @@ class _Lead:
         self._room = Room(max(1, core_size))
         self._closed = np.full(core_size, -1, np.int32)
         self._answered = self._sharing = False
-        self._sent_at, self._sent = 0.0, 0
         self.lost = ""
-        self.tally = NpuTally()
-        self.events: list[RawEvent] = []
+        self._rounds: Rounds | None = None
+        self.tally, self.events = Tally(), RankEvents()
 
     def begin(self, sharing: bool) -> None:
         self._sharing, self._answered = sharing, False
@@ -133,9 +155,10 @@ class _Lead:
         self._closed.fill(-1)
         for known in self._known.values():
             known.fill(_MOST)
-        self.tally, self.events = NpuTally(), []
-        self._partner.begin()
-        self.lost = "" if self._partner.usable else self._partner.failure or "it was lost before"
+        self.events = RankEvents()
+        self._rounds = Rounds(self.solver, "share" if sharing else "race", self.events, self._max_rounds)
+        self.tally = self._rounds.tally
+        self.lost = "" if self.solver.usable else self.solver.failure or "it was lost before"
 
     def hear(self, message: Message) -> None:
         """What core masters of another rank have gained."""
@@ -144,7 +167,7 @@ class _Lead:
         self._known[message.peer][places] = self._core[changed]
 
     def serve(self) -> list[Message]:
-        """Take an answer if there is one, pass on what it improved, submit a new round if there is news.
+        """Take an answer if there is one, pass on what it improved, send a new round if there is news.
 
         A rank that has nothing to do does nothing here either, whatever the worker does: termination counts on it that
         only a message can wake it up.
@@ -154,53 +177,40 @@ class _Lead:
             return []
         self._take_answer()
         messages = self._pass_on() if self._answered else []
-        self._submit_if_news()
-        if not self._partner.usable and not self.lost:
-            self.lost = self._partner.failure or "it ended"
-            self._note_round(self.lost)
+        assert self._rounds is not None
+        values = self._core.view(np.int32)
+        if self._rounds.can_send and not np.array_equal(values, self._closed):
+            self._rounds.send(values.copy())
+        if not self.solver.usable and not self.lost:
+            self.lost = self.solver.failure or "it ended"
         return messages
 
     def idle(self) -> bool:
-        """In mode race the search does not wait for the worker."""
-        if not self._sharing or not self._partner.usable:
+        """In mode race the search does not wait for the solver."""
+        if not self._sharing or not self.solver.usable:
             return True
-        return not self._partner.busy and bool(np.array_equal(self._core.view(np.int32), self._closed))
+        return not self.solver.busy and bool(np.array_equal(self._core.view(np.int32), self._closed))
 
     def wait_if_stuck(self) -> None:
-        """Nothing is left but the worker's answer: in bulk-synchronous rounds it is better awaited than polled."""
-        if not self.idle() and self._partner.busy and not self._worker.engine.can_step():
-            self._partner.wait()
+        """Nothing is left but the answer: in bulk-synchronous rounds it is better awaited than polled."""
+        if not self.idle() and self.solver.busy and not self._worker.engine.can_step():
+            self.solver.wait()
 
     def end(self) -> None:
-        tally, partner = self.tally, self._partner
-        if partner.busy:
-            partner.abandon()
-            self._note_round("not needed: the CPU had converged")
-        if not partner.usable:
-            tally.outcome = partner.failure
-        elif tally.rounds_merged:
-            tally.outcome = f"merged {tally.rounds_merged} of {plural(tally.rounds_sent, 'round')}"
-        elif tally.rounds_sent:
-            tally.outcome = "the CPU converged before the worker answered"
-        elif partner.starting:
-            tally.outcome = STILL_STARTING
-        else:
-            tally.outcome = "not needed: no core vertex got a value before the CPU converged"
+        assert self._rounds is not None
+        self._rounds.close()
 
     def _take_answer(self) -> None:
-        answer = self._partner.poll()
+        assert self._rounds is not None
+        answer = self._rounds.take()
         if answer is None:
             return
-        theirs = answer.values.view(np.uint32)
+        t0, theirs = time.perf_counter(), answer.values.view(np.uint32)
         improved = int(np.count_nonzero(theirs < self._core))
         np.minimum(self._core, theirs, out=self._core)
         self._closed = answer.values.copy()
         self._answered = True
-        tally = self.tally
-        tally.rounds_merged += 1
-        tally.values_received += answer.received
-        tally.values_adopted += improved
-        self._note_round("merged", round=answer.round_id, values_received=answer.received, values_adopted=improved)
+        self._rounds.merge(answer, t0, improved)
 
     def _pass_on(self) -> list[Message]:
         self._answered = False
@@ -220,24 +230,3 @@ class _Lead:
     def _hear_own(self) -> None:
         owned = self._owned[self._seat.rank].local_ids()
         self._core[owned] = np.minimum(self._core[owned], self._worker.values[: owned.size])
-
-    def _submit_if_news(self) -> None:
-        partner, values = self._partner, self._core.view(np.int32)
-        if not partner.usable or partner.busy or np.array_equal(values, self._closed):
-            return
-        if partner.starting and not self._sharing:
-            return
-        if self.tally.rounds_sent >= self._max_rounds:
-            partner.distrust(f"no end after {plural(self._max_rounds, 'round')} (npu.max_rounds)")
-            return
-        self._sent_at = time.perf_counter()
-        self._sent = int(np.count_nonzero(values >= 0))
-        partner.submit(values.copy())
-        self.tally.rounds_sent += 1
-        self.tally.values_sent += self._sent
-
-    def _note_round(self, outcome: str, **details: object) -> None:
-        if self._sent:
-            facts = {"outcome": outcome, "values_sent": self._sent, **details}
-            self.events.append(("round", self._sent_at, time.perf_counter(), facts))
-            self._sent = 0

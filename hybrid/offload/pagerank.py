@@ -1,7 +1,7 @@
-"""PageRank by two: in every iteration the partner adds up the core's own arcs while the CPU follows all others.
+"""PageRank with a core solver: in every iteration it adds up the core's own arcs while the CPU follows all others.
 
-Whatever the partner says only enters a sum, so a wrong sum is not seen here: check_pagerank sees it afterwards, and the
-job then computes again without the partner.
+Whatever the solver says only enters a sum, so a wrong sum is not seen here: check_pagerank sees it afterwards, and the
+job then computes again without the solver.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cpu_engine.pagerank.engine import PageRankEngine, PageRankResult, limits_of
-from hybrid.offload.rounds import CoreRounds
+from hybrid.offload.rounds import Rounds
 from hybrid.results.trace import Trace
 
 PROGRAM = "plus-times"
@@ -35,7 +35,7 @@ class SweepEngine(Protocol):
 
 def pagerank_together(
     engine: PageRankEngine,
-    rounds: CoreRounds,
+    rounds: Rounds,
     trace: Trace,
     *,
     tolerance: float | None = None,
@@ -55,17 +55,18 @@ def pagerank_together(
     return PageRankResult(engine.rank(), engine.isolated_rank, done, change, converged)
 
 
-def iterate_together(engine: SweepEngine, rounds: CoreRounds, trace: Trace) -> Any:
+def iterate_together(engine: SweepEngine, rounds: Rounds, trace: Trace) -> Any:
     """One iteration; how far the ranks moved. A batch goes out as [B, k], a row per source."""
     contributions = engine.core_contributions()
     sent = contributions.size > 0 and rounds.send(np.ascontiguousarray(contributions.T))
     with trace.span("cpu", "sweep"):
         engine.sweep_outside()
-    sums = rounds.receive() if sent else None
-    if sums is not None:
-        engine.add_core_sums(sums.T)
-        rounds.adopted(int(sums.size))
+    answer = rounds.receive() if sent else None
+    if answer is not None:
+        t0 = trace.now()
+        engine.add_core_sums(answer.values.T)
+        rounds.merge(answer, t0, int(answer.values.size))
     elif engine.core_size:
-        with trace.span("cpu", "take_back", why=rounds.partner.failure or "the CPU was first"):
+        with trace.span("cpu", "take_back", why=rounds.solver.failure or "the CPU was first"):
             engine.sum_core()
     return engine.finish_iteration()

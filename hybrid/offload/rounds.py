@@ -1,80 +1,179 @@
-"""Rounds with a partner for algorithms that go in iterations: values out, work of one's own, values back.
+"""The rounds of one run with a core solver: send values, take or await the answer, count, trace, say how it ended.
 
-Invariant: nothing that the partner does or fails to do raises here; ``receive`` then gives None, and the caller does
-the core's part itself. What passed is counted and traced as it is for a traversal (hybrid/offload/traverse.py).
+The only place where rounds are sent; what is sent and how an answer is merged is the algorithm's (traverse.py,
+many_sources.py, pagerank.py, components.py, on_ranks.py). Invariant: nothing that a solver does or fails to do raises
+here; where no answer is to be had, the caller does the core's part itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
 import numpy as np
 
 from hybrid.cli.terminal import plural
-from hybrid.offload.traverse import STILL_STARTING, NpuTally, Partner
-from hybrid.results.trace import Trace
+from hybrid.offload.solver import Answer, CoreSolver
+
+STILL_STARTING = "not waited for: the worker was still starting"
+COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
+MOST_ROUNDS = 1000  # npu.max_rounds, if nobody says otherwise
 
 
-class CoreRounds:
-    """The rounds of one run. ``mode``: in ``share`` an answer is waited for, in ``race`` only taken if it is there."""
+@dataclass
+class Tally:
+    """What passed between CPU and core solver in one run, or in several."""
 
-    def __init__(self, partner: Partner, mode: str, trace: Trace) -> None:
-        self.partner, self.tally = partner, NpuTally()
-        self._waits, self._trace = mode == "share", trace
+    rounds_sent: int = 0
+    rounds_merged: int = 0
+    values_sent: int = 0
+    values_received: int = 0
+    values_adopted: int = 0
+    values_rejected: int = 0
+    outcome: str = "off"
+
+    def add(self, other: Tally) -> None:
+        """Count another run's rounds as well; the outcome stays."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def merged(self) -> str:
+        return f"merged {self.rounds_merged} of {plural(self.rounds_sent, 'round')}"
+
+
+def total(tallies: Iterable[Tally], outcome: str = "off") -> Tally:
+    """The sum of some runs."""
+    found = Tally(outcome=outcome)
+    for one in tallies:
+        found.add(one)
+    return found
+
+
+class Recorder(Protocol):
+    """Where events go: a job's trace, or a rank's list."""
+
+    def now(self) -> float: ...
+
+    def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Any: ...
+
+    def extend(self, actor: str, kind: str, t0: float, **facts: Any) -> None: ...
+
+
+class Rounds:
+    """See the module. ``sharing``: the core's edges are the solver's, so its answers are waited for."""
+
+    def __init__(self, solver: CoreSolver, mode: str, trace: Recorder, max_rounds: float = MOST_ROUNDS) -> None:
+        self.solver, self.trace, self.tally = solver, trace, Tally()
+        self._max_rounds = max_rounds
+        self._outstanding = False
         self._sent_at, self._sent = 0.0, 0
-        self.seconds_waited = 0.0
-        partner.begin()
+        self._further: dict[str, int] = {}
+        solver.begin()
+        self.sharing = mode == "share" and solver.usable
+
+    @property
+    def can_send(self) -> bool:
+        """Whether a round may go out now; who does not share does not wait for a solver that is still starting."""
+        solver = self.solver
+        return solver.usable and not solver.busy and (self.sharing or not solver.starting)
 
     def send(self, values: np.ndarray) -> bool:
-        """Hand the core's values over; False if nobody is there to take them."""
-        partner = self.partner
-        if not partner.usable or (partner.starting and not self._waits):
+        """Hand the core's values over, if that may be; whether an answer can be expected."""
+        if not self.can_send:
             return False
-        self._sent_at, self._sent = self._trace.now(), int(values.size)
-        partner.submit(values)
+        if self.tally.rounds_sent >= self._max_rounds:
+            self.solver.distrust(f"no end after {plural(int(self._max_rounds), 'round')} (npu.max_rounds)")
+            return False
+        self._sent_at, self._sent = self.trace.now(), int(np.count_nonzero(values >= 0))
+        self._further = {"sources": int(values.shape[0])} if values.ndim > 1 else {}
+        self.solver.submit(values)
+        self._outstanding = True
         self.tally.rounds_sent += 1
         self.tally.values_sent += self._sent
-        return partner.usable
+        return self.solver.usable
 
-    def receive(self) -> np.ndarray | None:
-        """The answer to what was sent, if there is one to be had."""
-        partner, trace = self.partner, self._trace
-        answer = partner.poll()
-        if answer is None and self._waits and partner.busy:
-            t0 = trace.now()
-            while answer is None and partner.busy and partner.usable:
-                partner.wait()
-                answer = partner.poll()
-            trace.add("cpu", "wait", t0, why="everything left depends on the core")
-            self.seconds_waited += trace.now() - t0
-        if answer is None:
-            if partner.busy:
-                partner.abandon()
-                self._record("", "not needed: the CPU was first")
-            elif self.tally.rounds_sent:
-                self._record("", partner.failure)
-            return None
-        self.tally.rounds_merged += 1
-        self.tally.values_received += answer.received
-        self._record(answer.round_id, "merged", values_received=answer.received)
-        return answer.values
+    def take(self) -> Answer | None:
+        """The answer, if it is there."""
+        answer = self.solver.poll()
+        if answer is None and not self.solver.usable:
+            self._record("", self.solver.failure)
+        return answer
 
-    def adopted(self, count: int) -> None:
-        """So many of the values received changed something."""
-        self.tally.values_adopted += count
+    def wait(self) -> None:
+        """Let time pass until there may be an answer."""
+        t0 = self.trace.now()
+        self.solver.wait()
+        self.trace.extend("cpu", "wait", t0, why="everything left depends on the core")
 
-    def close(self) -> NpuTally:
-        """The account of it all."""
-        tally, partner = self.tally, self.partner
-        if not partner.usable:
-            tally.outcome = partner.failure
+    def receive(self) -> Answer | None:
+        """The answer to what was sent: who shares waits for it, who races takes it only if it is there."""
+        answer = self.take()
+        while answer is None and self.sharing and self.solver.busy and self.solver.usable:
+            self.wait()
+            answer = self.take()
+        if answer is None and self.solver.busy:
+            self.solver.abandon()
+            self._record("", "not needed: the CPU was first")
+        elif answer is None and self._outstanding and self.solver.usable:
+            self.solver.distrust("the round was lost")
+            self._record("", self.solver.failure)
+        return answer
+
+    def merge(self, answer: Answer, t0: float, adopted: int, rejected: int = 0, why: str = "") -> None:
+        """Count an answer that was merged from ``t0`` on; a solver whose values were rejected is not asked again."""
+        tally = self.tally
+        tally.rounds_merged += 1
+        tally.values_received += answer.received
+        tally.values_adopted += adopted
+        tally.values_rejected += rejected
+        self.trace.add("cpu", "merge", t0, round=answer.round_id, adopted=adopted)
+        self._record(
+            answer.round_id, "merged", t0, **_timing(answer.facts),
+            values_received=answer.received, values_adopted=adopted, values_rejected=rejected,
+        )  # fmt: skip
+        if rejected:
+            self.solver.distrust(f"round {answer.round_id}: {plural(rejected, 'value')} {why}")
+
+    def refuse(self, answer: Answer, reason: str) -> None:
+        """An answer that cannot be merged at all."""
+        self.solver.distrust(f"round {answer.round_id}: {reason}")
+        self._record(answer.round_id, reason, **_timing(answer.facts))
+
+    def close(self) -> Tally:
+        """The run is over; the account of it."""
+        solver, tally = self.solver, self.tally
+        if solver.busy:
+            solver.abandon()
+        self._record("", "not needed: the CPU had converged" if solver.usable else solver.failure)
+        if not solver.usable:
+            tally.outcome = solver.failure
+        elif tally.rounds_merged:
+            tally.outcome = tally.merged
         elif tally.rounds_sent:
-            tally.outcome = f"merged {tally.rounds_merged} of {plural(tally.rounds_sent, 'round')}"
-        elif partner.starting:
+            tally.outcome = "the CPU converged before the worker answered"
+        elif solver.starting:
             tally.outcome = STILL_STARTING
         else:
-            tally.outcome = "not needed: no round was sent"
+            tally.outcome = "not needed: no core vertex got a value before the CPU converged"
         return tally
 
-    def _record(self, round_id: str, outcome: str, **counts: int) -> None:
-        self._trace.add(
-            "npu", "round", self._sent_at, round=round_id, outcome=outcome, values_sent=self._sent, **counts
-        )
+    def _record(self, round_id: str, outcome: str, t1: float | None = None, **facts: float) -> None:
+        if self._outstanding:
+            self._outstanding = False
+            self.trace.add(
+                "npu", "round", self._sent_at, t1, round=round_id, outcome=outcome, values_sent=self._sent,
+                **self._further, **facts,
+            )  # fmt: skip
+
+
+def _timing(facts: dict[str, str]) -> dict[str, float]:
+    """What the worker says of its own time; whatever else it says there is left out."""
+    found = {}
+    for name in ("compute_s", "iterations"):
+        try:
+            found[name] = float(facts.get(name, ""))
+        except ValueError:
+            continue
+    return found

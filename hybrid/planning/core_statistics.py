@@ -16,6 +16,7 @@ import numpy as np
 from cpu_engine.bfs.traversal import Traversal
 from cpu_engine.graph.graph import Graph
 from cpu_engine.hub_core.kernels.statistics import count_core_ends_step, count_few_core_ends_step
+from hybrid.config.schema import Config
 from hybrid.offload.traverse import traverse_alone
 
 T = TypeVar("T")
@@ -104,6 +105,16 @@ def measure_batch(graph: Graph, roots: np.ndarray, limit: int, most_runs: int = 
     spread = core_spread(np.ascontiguousarray(found.level[0], np.int32), limit)
     looks = looks_per_vertex(graph.in_offsets, found.edges_looked_at // passes)
     return SearchFacts(best, found.levels_run, found.edges_looked_at, looks, spread, int(roots.size), passes)
+
+
+def measure_paths(graph: Graph, config: Config, root: int, most_runs: int = MOST_RUNS) -> SearchFacts:
+    """Shortest paths on the CPU alone; how many hops the core's closure needs is not known from distances."""
+    from cpu_engine.sssp.engine import SsspEngine
+
+    engine = SsspEngine(graph, strategy=config.sssp.strategy, delta=config.sssp.delta)
+    found, best = _fastest(lambda: engine.run(root), most_runs)
+    looks = looks_per_vertex(graph.in_offsets, found.relaxations)
+    return SearchFacts(best, found.steps, found.relaxations, looks, np.empty(0, np.int64))
 
 
 def several(search: SearchFacts, times: int) -> SearchFacts:

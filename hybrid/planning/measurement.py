@@ -35,13 +35,14 @@ from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.errors import EnvironmentProblem
 from hybrid.job.opening import open_graph
 from hybrid.job.warm_up import make_engine, warm_up
-from hybrid.offload.traverse import Answer, traverse_alone
+from hybrid.offload.solver import Answer
+from hybrid.offload.traverse import traverse_alone
 from hybrid.planning.calibration import VERSION, Calibration, CpuRates, DeviceRates, RoundTime, SearchTime
 from hybrid.planning.device_model import Sample
 from hybrid.planning.device_profiles import parse_device
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 SCALES = (16, 18)  # one that fits into a cache and one that does not
 CORES = (256, 1024, 4096)
@@ -130,21 +131,21 @@ def measure_rounds(config: Config, graph: Graph) -> tuple[RoundTime, ...]:
         own = dataclasses.replace(config.exchange, dir=None, keep=False, format=format)
         trial = dataclasses.replace(_with_npu(config, worker="launch", mode="share"), exchange=own)
         with tempfile.TemporaryDirectory(prefix="tandem-calibrate-") as scratch:
-            partner = NpuPartner(trial, Path(scratch) / "worker.log", Trace())
+            solver = WorkerSolver(trial, Path(scratch) / "worker.log", Trace())
             try:
-                partner.start()
-                _warm_up(partner, graph)
-                rows += [_time_rounds(partner, graph, format, first_values(level, k)) for k in CORES if k <= graph.n]
+                solver.start()
+                _warm_up(solver, graph)
+                rows += [_time_rounds(solver, graph, format, first_values(level, k)) for k in CORES if k <= graph.n]
             finally:
-                partner.close()
+                solver.close()
     return tuple(rows)
 
 
-def _warm_up(partner: NpuPartner, graph: Graph) -> None:
+def _warm_up(solver: WorkerSolver, graph: Graph) -> None:
     """Wait for the worker and let it serve one small round."""
     k = min(16, graph.n)
-    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
-    _round(partner, np.zeros(k, np.int32))
+    solver.publish_edges(graph.out_offsets, graph.out_targets, k)
+    _round(solver, np.zeros(k, np.int32))
 
 
 def first_values(level: np.ndarray, k: int) -> np.ndarray:
@@ -156,13 +157,13 @@ def first_values(level: np.ndarray, k: int) -> np.ndarray:
     return np.where(core == nearest, core, -1).astype(np.int32)
 
 
-def _time_rounds(partner: NpuPartner, graph: Graph, format: str, values: np.ndarray) -> RoundTime:
+def _time_rounds(solver: WorkerSolver, graph: Graph, format: str, values: np.ndarray) -> RoundTime:
     k = values.size
     t0 = time.perf_counter()
-    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+    solver.publish_edges(graph.out_offsets, graph.out_targets, k)
     published = time.perf_counter() - t0
-    first_s, _ = _round(partner, values)
-    best, answer = min((_round(partner, values) for _ in range(_ROUNDS)), key=lambda one: one[0])
+    first_s, _ = _round(solver, values)
+    best, answer = min((_round(solver, values) for _ in range(_ROUNDS)), key=lambda one: one[0])
     return RoundTime(
         format=format,
         k=k,
@@ -176,13 +177,13 @@ def _time_rounds(partner: NpuPartner, graph: Graph, format: str, values: np.ndar
     )
 
 
-def _round(partner: NpuPartner, values: np.ndarray) -> tuple[float, Answer]:
+def _round(solver: WorkerSolver, values: np.ndarray) -> tuple[float, Answer]:
     t0 = time.perf_counter()
-    partner.submit(values)
-    while (answer := partner.poll()) is None:
-        if not partner.usable:
-            raise EnvironmentProblem(f"the worker could not be measured: {partner.failure}", fix=_FIX)
-        partner.wait()
+    solver.submit(values)
+    while (answer := solver.poll()) is None:
+        if not solver.usable:
+            raise EnvironmentProblem(f"the worker could not be measured: {solver.failure}", fix=_FIX)
+        solver.wait()
     return time.perf_counter() - t0, answer
 
 

@@ -18,15 +18,18 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config, CoreConfig
-from hybrid.planning.core_statistics import FEWEST_RUNS, CoreStatistics, core_statistics, several
-from hybrid.planning.planner import Prediction, best_of, candidate_sizes, predict, rule_out
+from hybrid.offload.solver import MOST_AT_ONCE
+from hybrid.planning.core_statistics import FEWEST_RUNS, CoreStatistics, SearchFacts, core_statistics, several
+from hybrid.planning.planner import SWEEPS, Prediction, best_of, candidate_sizes, predict, rule_out
 from hybrid.planning.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
-from hybrid.worker.guard import MOST_AT_ONCE, REGRET_S, Patience, measuring_runs, patience_for
+from hybrid.worker.guard import REGRET_S, Patience, measuring_runs, patience_for, patience_for_sweeps
 
 AUTOMATIC = "automatic"
 CELL_BYTES = 4  # one float32 of the core's matrix
 FEWEST_AT_ONCE = 4  # searches: fewer are faster one by one (measured on Kronecker 14 and 18 and a uniform graph)
 WORKER_START_S = 3.0  # MindSpore takes so long to load (1.4 to 3.5 s measured): a shorter job is over before
+TOO_DEAR = "one answer that does not come would cost more than may be lost"
+MEASURED = ("bfs", "sssp")  # predicted from a search that is measured first
 BLIND = Patience(own_s=REGRET_S)  # mode auto without figures: it races, and its rounds may cost this much in all
 
 
@@ -55,32 +58,58 @@ class Plan:
         return self.core_edges / pairs if pairs else 0.0
 
 
-def make_plan(graph: Graph, config: Config, ruled: Plan | None = None) -> Plan:
-    """Choose core, mode and batch for this graph; ``ruled`` is what ``plan_by_rule`` said, if it was asked before."""
-    plan = _plan_core(graph, config, ruled)
-    if config.ranks != 1 or plan.batch > 1:  # ranks traverse one by one; a batch was chosen with the core
+def make_plan(graph: Graph, config: Config, ruled: Plan | None = None, search: SearchFacts | None = None) -> Plan:
+    """Choose core, mode and batch for this graph.
+
+    ``ruled``: what ``plan_by_rule`` said, if it was asked before. ``search``: measured already, by many ranks.
+    """
+    if config.algorithm not in MEASURED or (config.algorithm != "bfs" and config.npu.mode != "auto"):
+        return ruled or _plan_sweeps(graph, config)
+    plan = _plan_core(graph, config, ruled, search)
+    if (
+        config.ranks != 1 or plan.batch > 1 or config.algorithm != "bfs"
+    ):  # ranks traverse one by one; a batch was chosen with the core
         return plan
     return replace(plan, batch=choose_batch(config, search_count(config, graph.n)))
 
 
-def plan_library(graph: Graph, config: Config, algorithm: str) -> Plan:
-    """Core and mode for an algorithm of the library; mode auto is predicted for sweeps over all edges only."""
+def _plan_sweeps(graph: Graph, config: Config) -> Plan:
+    """Core and mode for any other algorithm; mode auto is predicted for sweeps over all edges only."""
+    algorithm = config.algorithm
+    if config.npu.mode == "off":
+        return plan_off(graph, "as configured")
     if config.npu.mode != "auto":
-        return _plan_by_rule(graph, config, config.npu.mode, "as configured")
+        return plan_by_rule(graph, config)
     if algorithm != "pagerank":
-        return _plan_off(graph, f"auto: nothing is predicted for {algorithm}; npu.mode: share or race tries it")
+        reason = "one run cannot be measured beforehand without losing more than mode auto may"
+        return plan_off(
+            graph, f"auto: nothing is predicted for {algorithm}, as {reason}; npu.mode: share or race tries it"
+        )
     here = surroundings(config)
     if here.device is None or here.rates is None:
-        return _plan_off(graph, f"auto: {NOT_CALIBRATED}")
+        return plan_off(graph, f"auto: {NOT_CALIBRATED}")
     chosen, rule = choose_core_size(graph.degree(), config.core)
     statistics = core_statistics(graph, chosen)
     sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
     table = predict(statistics, here.device, here.rates, here.around, sizes, algorithm)
     if table.mode == "off":
-        return _plan_off(graph, f"auto: {table.reason}", table.as_dict())
+        return plan_off(graph, f"auto: {table.reason}", table.as_dict())
+    saved_s = next(one.saved_s for one in table.candidates if one.k == table.k)
+    patience = patience_for_sweeps(table.round_s or 0.0, table.cpu_only_s, saved_s, SWEEPS)
+    found = _awaited(table, 1, config.npu.worker == "launch" and not here.simulated)
+    if found.mode != "off" and patience is None:
+        found = found.without(TOO_DEAR)
+    if found.mode == "off" or patience is None:
+        return plan_off(graph, f"auto: {found.reason}", found.as_dict())
     split = CoreSplit(graph, table.k)
     threshold, inside = int(statistics.degree[table.k - 1]), int(statistics.inside[table.k])
-    return Plan(split, inside, threshold, rule, table.mode, f"auto: {table.reason}", table.as_dict())
+    return Plan(split, inside, threshold, rule, table.mode, f"auto: {table.reason}", table.as_dict(), patience)
+
+
+def worth_measuring(config: Config, n: int) -> bool:
+    """Whether mode auto may run a search beforehand, only to decide; n: vertices with edges."""
+    known = config.npu.mode == "auto" and surroundings(config).device is not None
+    return known and measuring_runs(search_count(config, n)) >= FEWEST_RUNS
 
 
 def choose_batch(config: Config, searches: int) -> int:
@@ -105,21 +134,22 @@ def plan_by_rule(graph: Graph, config: Config) -> Plan:
     return _plan_by_rule(graph, config, config.npu.mode, "as configured")
 
 
-def _plan_core(graph: Graph, config: Config, ruled: Plan | None) -> Plan:
+def _plan_core(graph: Graph, config: Config, ruled: Plan | None, search: SearchFacts | None) -> Plan:
     if config.npu.mode == "auto":
         here = surroundings(config)
         if here.device is not None:
-            return _plan_by_prediction(graph, config, here)
+            return _plan_by_prediction(graph, config, here, search)
     mode, mode_reason = choose_mode(config.npu.mode, NOT_CALIBRATED)
     if mode == "off":
-        return _plan_off(graph, mode_reason)
+        return plan_off(graph, mode_reason)
     plan = ruled or _plan_by_rule(graph, config, mode, mode_reason)
     if plan.mode == "off" or not config.compare.enabled or config.ranks > 1:
         return plan
     return replace(plan, predicted=_predict_configured(graph, config, plan))
 
 
-def _plan_off(graph: Graph, reason: str, predicted: dict[str, Any] | None = None) -> Plan:
+def plan_off(graph: Graph, reason: str, predicted: dict[str, Any] | None = None) -> Plan:
+    """The CPU alone."""
     return Plan(CoreSplit(graph), 0, 0, "none (CPU only)", "off", reason, predicted)
 
 
@@ -135,7 +165,7 @@ def _plan_by_rule(graph: Graph, config: Config, mode: str, mode_reason: str) -> 
         rule += f": within {config.core.max_bytes:,} bytes, density at least {config.core.min_density:g}"
     edges = count_core_edges(split)
     if not edges:
-        return _plan_off(graph, "the core is empty" if not size else f"the core of {size:,} has no edges")
+        return plan_off(graph, "the core is empty" if not size else f"the core of {size:,} has no edges")
     return Plan(split, edges, int(degree[size - 1]), rule, mode, mode_reason)
 
 
@@ -150,7 +180,7 @@ def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, A
     return _tell(table.with_choice(plan.mode, table.candidates[0], plan.mode_reason), config, statistics)
 
 
-def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Plan:
+def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings, search: SearchFacts | None) -> Plan:
     """Mode auto where device and CPU are known: off unless the gain is above the planner's margin."""
     assert here.device is not None
     # Only a threshold needs the degrees; for all others their number will do, and this has to be quick.
@@ -158,31 +188,32 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings) -> Pla
     chosen, rule = choose_core_size(degree, config.core)
     statistics = core_statistics(graph, chosen)
     everything = search_count(config, statistics.n)
-    batches = choosable_batches(config, everything)
+    searching = config.algorithm == "bfs"  # the others have no batches, no index, and other rates
+    batches = choosable_batches(config, everything) if searching and config.ranks == 1 else [1]
     batch = batches[0]
     fixed = chosen if rule != AUTOMATIC else 0
     sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
     ruled_out = ""
-    uses = everything if config.npu.index != "off" else 0
-    if here.rates is not None and batch == 1:  # what a batch looks at is only known once one was searched
+    uses = everything if config.npu.index != "off" and searching else 0
+    if here.rates is not None and batch == 1 and searching:  # what a batch looks at is only known once one was searched
         ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes, uses)
     told = {"device": here.device.name, "kind": here.device.kind, "mode": "off"}
     if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
         reason = ruled_out or "the core is empty"
-        return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
+        return plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
     searches = -(-everything // batch)  # a batch is one
     runs = measuring_runs(searches)
     if runs < FEWEST_RUNS:
         what = "searches" if batch == 1 else f"batches of {batch}"
         reason = f"a device may pay, but to measure one first would cost too much of {searches} {what}"
-        return _plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    statistics = replace(statistics, search=typical_search(graph, config, chosen, batch, runs))
-    tables = predict_batches(statistics, here, batches, fixed, uses)
+        return plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
+    statistics = replace(statistics, search=search or typical_search(graph, config, chosen, batch, runs))
+    tables = predict_batches(statistics, here, batches, fixed, uses, config.algorithm)
     awaits_start = config.npu.worker == "launch" and not here.simulated
     found = best_of([_bearable(one, everything, awaits_start) for one in tables])
     predicted = _tell(found, config, statistics)
     if found.mode == "off":
-        return _plan_off(graph, f"auto: {found.reason}", predicted)
+        return plan_off(graph, f"auto: {found.reason}", predicted)
     patience = _patience(found, everything) or BLIND  # an index answers at once: nobody needs any
     split = CoreSplit(graph, found.k)
     if rule == AUTOMATIC:
@@ -196,14 +227,20 @@ def _bearable(found: Prediction, searches: int, awaits_start: bool) -> Predictio
     """The choice, or none where the job is over too soon, or an answer that does not come would cost it too much."""
     if found.mode == "off":
         return found
-    whole_s = searches / found.batch * found.cpu_only_s
-    if awaits_start and whole_s < WORKER_START_S:
-        return found.without(
-            f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
-        )
-    if not found.index and _patience(found, searches) is None:
-        return found.without("one answer that does not come would cost more than may be lost")
+    found = _awaited(found, searches, awaits_start)
+    if found.mode != "off" and not found.index and _patience(found, searches) is None:
+        return found.without(TOO_DEAR)
     return found
+
+
+def _awaited(found: Prediction, searches: int, awaits_start: bool) -> Prediction:
+    """The choice, or none where the job is over before a worker has started."""
+    whole_s = searches / found.batch * found.cpu_only_s
+    if not awaits_start or whole_s >= WORKER_START_S:
+        return found
+    return found.without(
+        f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
+    )
 
 
 def _patience(found: Prediction, searches: int) -> Patience | None:
@@ -211,7 +248,12 @@ def _patience(found: Prediction, searches: int) -> Patience | None:
 
 
 def predict_batches(
-    statistics: CoreStatistics, here: Surroundings, batches: list[int], fixed: int, index_uses: int
+    statistics: CoreStatistics,
+    here: Surroundings,
+    batches: list[int],
+    fixed: int,
+    index_uses: int,
+    algorithm: str = "bfs",
 ) -> list[Prediction]:
     """A table for each batch, from the first one's measured search: the CPU takes a multiple of it for the others."""
     assert here.device is not None
@@ -221,7 +263,7 @@ def predict_batches(
         known = replace(statistics, search=several(statistics.search, batch // batches[0]))
         sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
         uses = -(-index_uses // batch)
-        tables.append(predict(known, here.device, here.rates, here.around, sizes, index_uses=uses))
+        tables.append(predict(known, here.device, here.rates, here.around, sizes, algorithm, index_uses=uses))
     return tables
 
 
@@ -266,7 +308,7 @@ def ascend_devices() -> list[str]:
     return sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
 
 
-def choose_mode(mode: str, why_blind: str = "on several ranks nothing is predicted") -> tuple[str, str]:
+def choose_mode(mode: str, why_blind: str) -> tuple[str, str]:
     """Resolve ``auto`` without figures: it only races, and only where a device is idle anyway."""
     if mode != "auto":
         return mode, "as configured"

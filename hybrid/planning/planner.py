@@ -195,7 +195,7 @@ def predict(
 
     ``index_uses``: how many runs share the making of a core's index; 0 = there shall be none.
     """
-    if algorithm == "bfs":
+    if algorithm != "pagerank":
         if statistics.search is None:
             raise ValueError("a search is predicted from a measured one: statistics.search is missing")
         work, batch = _search_work(statistics.search, rates), statistics.search.batch

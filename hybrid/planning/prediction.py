@@ -16,7 +16,7 @@ from cpu_engine.graph.graph import Graph
 from hybrid.config.schema import Config
 from hybrid.job.warm_up import make_engine
 from hybrid.planning.calibration import CpuRates, device_model, load_calibration
-from hybrid.planning.core_statistics import MOST_RUNS, SearchFacts, measure_batch, measure_search
+from hybrid.planning.core_statistics import MOST_RUNS, SearchFacts, measure_batch, measure_paths, measure_search
 from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import Simulation, parse_device
 from hybrid.planning.planner import Circumstances
@@ -55,6 +55,8 @@ def typical_search(graph: Graph, config: Config, limit: int, batch: int = 1, mos
     if batch > 1:
         reaching = _reaching(graph)
         return measure_batch(graph, np.random.default_rng(_SEED).permutation(reaching)[:batch], limit, most_runs)
+    if config.algorithm == "sssp":
+        return measure_paths(graph, config, typical_root(graph), most_runs)
     engine = make_engine(config.engine, CoreSplit(graph), config.bfs.strategy)
     return measure_search(graph, engine, typical_root(graph), limit, most_runs)
 

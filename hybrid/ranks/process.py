@@ -20,12 +20,12 @@ from hybrid.checkout import MPI, install_packages
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem
 from hybrid.failures import explain_failure
-from hybrid.job.search_job import set_threads
+from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.beat import beating
 from hybrid.launch.environment import World, require_one_world
 from hybrid.launch.mark import launcher_here
-from hybrid.ranks.algorithm_job import job_on_rank
+from hybrid.ranks.backend import drive_on_rank
 from hybrid.ranks.collectives import barrier
 from hybrid.ranks.rendezvous import Agreed, meet, wanted_threads
 from hybrid.results.record import Finished, result_folder
@@ -89,12 +89,12 @@ def _run(config: Config, transport: MpiTransport, announcer: Announcer, launcher
         handler.setFormatter(PrintableFormatter(f"%(levelname)s: rank {seat.rank} on {seat.host}: %(message)s"))
     set_threads(wanted_threads(config, met))
     if seat.rank != 0:
-        transport.run(job_on_rank(seat, config, None, announcer).drive())
+        transport.run(drive_on_rank(seat, config, None, announcer))
         return None
     announcer.met(list(seat.hosts), met.pids)
     with result_folder(config, launcher_pid) as folder:
         announcer.made(folder.path, *([folder.final] if folder.reserved else []))
-        summary = transport.run(job_on_rank(seat, config, folder, announcer).drive())
+        summary = transport.run(drive_on_rank(seat, config, folder, announcer))
         if launcher_pid is None:
             transport.finalize()  # every rank has come as far: what could still fail, has not
     assert summary is not None

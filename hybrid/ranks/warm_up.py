@@ -3,52 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
 
 from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.rehearsal import rehearse_messages
 from cpu_engine.comm.requests import Driver
+from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import partition_graph
 from cpu_engine.graph.partition.part import Part
+from cpu_engine.ranks.algorithms import RankAlgorithm
 from cpu_engine.ranks.split import PartSplit
-from hybrid.job.sample_graphs import star_with_tail
-from hybrid.job.warm_up import REHEARSED_ARCS, VARIANTS, exercise_engine, exercise_steps, say_if_slow
+from hybrid.algorithms.algorithm import Algorithm, Found, Task
+from hybrid.algorithms.proof import restore
+from hybrid.config.schema import Config
+from hybrid.job.sample_graphs import samples_like, star_with_tail
+from hybrid.job.sources import Source
+from hybrid.job.warm_up import (
+    REHEARSED_ARCS,
+    VARIANTS,
+    exercise_engine,
+    exercise_steps,
+    say_if_slow,
+    warm_up_certificate,
+)
+from hybrid.ranks.algorithms import layout_on_ranks, options_of, scatter, with_weights
 from hybrid.ranks.collectives import Seat, barrier
-from hybrid.ranks.workers import RankNpu
+from hybrid.ranks.workers import RankCore
 
-_PARTS = 4  # a grid of 2 x 2, so that every phase has partners
+_COMPILING = "compiling the kernels: this happens on the first run only, and is kept for the next"
+_PARTS = 4  # a grid of 2 x 2, so that every phase has peers
 
 
-def warm_up_on_ranks(seat: Seat, engine: str, sync: str, policy: str) -> Driver[None]:
+def warm_up_on_ranks(
+    seat: Seat, algorithm: Algorithm, chosen: RankAlgorithm, config: Config, like: Graph, policy: str, sync: str
+) -> Driver[None]:
     """The first rank of each machine compiles for the others there, who then find it in the cache."""
-    if seat.rank == seat.first_here:
-        if seat.rank == 0:
-            with say_if_slow("compiling the kernels: this happens on the first run only, and is kept for the next"):
-                search_in_loopback(engine, sync, policy)
-        else:
-            search_in_loopback(engine, sync, policy)
-    yield from barrier()
+    with say_if_slow(_COMPILING) if seat.rank == 0 else nullcontext():
+        if seat.rank == seat.first_here:
+            _exercise(algorithm, chosen, config, like, policy, sync, check=seat.rank == 0)
+        yield from barrier()
     if seat.rank != seat.first_here:
-        search_in_loopback(engine, sync, policy)
+        _exercise(algorithm, chosen, config, like, policy, sync, check=False)
     yield from barrier()
 
 
-def rehearse(engine: RankEngine, part: Part, roots: Sequence[int], npu: RankNpu) -> Driver[None]:
+def _exercise(
+    algorithm: Algorithm, chosen: RankAlgorithm, config: Config, like: Graph, policy: str, sync: str, *, check: bool
+) -> None:
+    if chosen.name == "bfs":
+        search_in_loopback(config.engine, sync, policy)
+        if check:
+            warm_up_certificate(deep=False)
+        return
+    for sample in samples_like(like):  # few and many values to a message: they are encoded by different kernels
+        task = Task(sample, algorithm.for_warm_up(config), Source(0, 0) if algorithm.sourced else None)
+        found = _run_sample(chosen, task, policy, sync)
+        if check:
+            algorithm.check(task, found)
+            restore(algorithm, task, found)
+
+
+def _run_sample(chosen: RankAlgorithm, task: Task, policy: str, sync: str) -> Found:
+    """A small graph in a few parts, within this process."""
+    rehearse_messages()
+    graph, options = task.graph, options_of(task.config)
+    layout = layout_on_ranks(graph, chosen, policy, _PARTS)
+    parts = [
+        with_weights(part, chosen)
+        for part in partition_graph(graph, policy, _PARTS, weighted=layout.weighted, symmetric=chosen.symmetric)
+    ]
+    made = [chosen.make(part, graph, sync, options) for part in parts]
+    found = run_loopback([chosen.drive(one, 0, options) for one in made])
+    own = [part.internal_of[: part.masters] for part in parts]
+    whole = {
+        name: scatter([np.ascontiguousarray(one.arrays[name]).view(np.uint8) for one in found], own, values.dtype)
+        for name, values in found[0].arrays.items()
+    }
+    return Found(whole, found[0].counters, found[0].isolated)
+
+
+def rehearse(
+    made: Any, chosen: RankAlgorithm, part: Part, tasks: Sequence[Task], core: RankCore, config: Config
+) -> Driver[None]:
     """A search that does not count: it loads the kernels that only a graph of this size and shape needs.
 
     With workers another one: in mode share it waits for their start, which no clock of a search should contain.
     """
-    root = next((root for root in roots if root >= 0), None)
-    if root is None or part.m > REHEARSED_ARCS:
+    if chosen.name != "bfs" or not tasks or part.m > REHEARSED_ARCS:
         return
-    yield from engine.search(root)
-    if npu.mode != "off":
-        withheld = yield from npu.begin()
+    root = tasks[0].root
+    yield from chosen.drive(made, root, {})
+    if core.mode != "off" and config.npu.mode != "auto":  # which does not wait for any start
+        options = yield from core.begin()
         yield from barrier()
-        yield from engine.search(root, npu.outside, withhold_core=withheld)
+        yield from chosen.drive(made, root, options)
         yield from barrier()
-        yield from npu.end()
+        yield from core.end()
 
 
 def search_in_loopback(engine: str, sync: str, policy: str) -> None:

@@ -1,20 +1,24 @@
-"""The NPU's side of a job on ranks: one worker per machine, started, agreed on, counted and stopped.
+"""The core solvers of a job on ranks: one worker per machine, started, agreed on, counted and stopped.
 
-Drivers, as everything on ranks. Invariant: every rank comes to the same mode and core, and knows before each search
-whether the core's edges are the workers'; whatever a worker does, a search goes on without it.
+Drivers, as everything on ranks; on a machine's first rank the solver is a ``JobCore``, as on one rank: worker,
+simulated device or index, behind a guard in mode auto. Invariant: every rank comes to the same mode and core, and
+knows before each search whether the core's edges are the workers'; whatever a worker does, a search goes on without it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cpu_engine.bfs.ranks.engine import RankEngine
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.comm.requests import AllReduce, Driver
 from exchange.errors import ExchangeError
 from exchange.filesystem.folder import Folder
@@ -22,187 +26,207 @@ from exchange.filesystem.scratch import remove_folder
 from hybrid.config import require_one_rank
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
+from hybrid.job.core import JobCore
+from hybrid.job.engines import BfsCore
 from hybrid.job.opening import Opened
-from hybrid.job.sources import Source
-from hybrid.job.verdict import Verdict, judge
+from hybrid.job.verdict import Verdict
 from hybrid.launch.announce import Announcer
 from hybrid.offload.on_ranks import CoreOnRanks, RawEvent
-from hybrid.offload.traverse import NpuTally
-from hybrid.planning.plan import Plan, choose_mode, make_plan
+from hybrid.offload.rounds import Tally, total
+from hybrid.offload.solver import Absent, CoreSolver
+from hybrid.planning.core_statistics import SearchFacts
+from hybrid.planning.device_profiles import parse_device
+from hybrid.planning.plan import Plan, make_plan, plan_off, worth_measuring
 from hybrid.ranks.collectives import Seat, barrier, broadcast_facts, gather_facts
 from hybrid.ranks.parts import scratch_folder
-from hybrid.results.record import COUNTED, WorkerFacts
+from hybrid.results.record import WorkerFacts
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.guard import Patience
 
 LEVEL_ALONE = "on several ranks the level engine runs on the CPUs alone; engine: async takes a worker's values"
 _log = logging.getLogger(__name__)
-_HOSTS_TOLD = 4
+_HOSTS_NAMED = 4
 
 
-class RankNpu:
-    """One rank's share in it; on a machine's first rank that is the worker."""
+class RankCore:
+    """One rank's share in it; on a machine's first rank that is the solver."""
 
     def __init__(
-        self,
-        seat: Seat,
-        config: Config,
-        mode: tuple[str, str],
-        trace: Trace,
-        log_path: Path | None,
-        announcer: Announcer,
+        self, seat: Seat, config: Config, algorithm: str, trace: Trace, log_path: Path | None, announcer: Announcer
     ) -> None:
-        self._seat, self._config = seat, config
-        self.mode, self.reason = mode
-        if self.mode != "off":
-            require_one_rank(config)
-        self._partner: NpuPartner | None = None
-        self._core: CoreOnRanks | None = None
+        self._seat, self._config, self._algorithm, self._trace = seat, config, algorithm, trace
+        self._log_path, self._announcer = log_path, announcer
+        self.mode, self.reason, self.core_size = "off", "", 0
+        self._job: JobCore | None = None  # on a machine's first rank
+        self._outside: CoreOnRanks | None = None
         self._scratch: Path | None = None
-        if self.mode == "off" or seat.rank != seat.first_here:
-            return
-        if log_path is None:  # only rank 0 has a result folder
-            self._scratch = scratch_folder("tandem-worker-")
-            announcer.made(self._scratch)
-            log_path = self._scratch / "worker.log"
-        own, failure = _own_directory(config, seat)
-        self._partner = NpuPartner(own, log_path, trace)
-        announcer.made(*([] if own.exchange.dir else [self._partner.directory]))
-        if failure:
-            self._partner.do_without(failure)
+        self.simulated = parse_device(config.npu.device) is not None  # the same everywhere
+        if algorithm == "bfs" and config.npu.mode != "off":
+            require_one_rank(config)
 
     def close(self) -> None:
         """Stop it; right at any point after the constructor."""
         with interrupts_held():
-            if self._partner is not None:
-                self._partner.close()
+            if self._job is not None:
+                self._job.close()
             if self._scratch is not None:
                 remove_folder(self._scratch)
 
     @property
     def worker(self) -> WorkerFacts | None:
-        """This machine's worker, for the record."""
-        partner = self._partner
-        return (
-            None
-            if partner is None or self.mode == "off"
-            else WorkerFacts(partner.device, partner.start_seconds, partner.failure)
-        )
+        """This machine's device, for the record."""
+        return None if self._job is None or self.mode == "off" else self._job.worker
 
-    def share_plan(self, opened: Opened) -> Driver[tuple[Plan | None, int]]:
-        """The plan, at rank 0, and the size of the core, everywhere; the workers are handed the core's edges."""
-        plan = None
+    # --------------------------------------------------------------------------------------- the plan
+
+    @property
+    def _can_share(self) -> bool:
+        return self._algorithm == "bfs" and self._config.engine == "async"
+
+    def wants_search(self, opened: Opened) -> Driver[bool]:
+        """Whether mode auto has a search measured before it decides."""
+        mine = self._can_share and self._seat.rank == 0 and worth_measuring(self._config, opened.graph.n)
+        wanted = yield AllReduce(np.array([mine], np.int64), "max")
+        return bool(wanted[0])
+
+    def share_plan(self, opened: Opened, searches: int, search: SearchFacts | None = None) -> Driver[Plan]:
+        """The plan, the same everywhere as far as it matters; the workers are started and handed the core's edges.
+
+        ``search``: measured by all ranks, given at rank 0.
+        """
+        facts = None
+        plan = plan_off(opened.graph, "")
         if self._seat.rank == 0:
-            npu = dataclasses.replace(self._config.npu, mode=self.mode)
-            plan = make_plan(opened.graph, dataclasses.replace(self._config, npu=npu))
-            if plan.mode == self.mode:  # else it has a reason of its own
-                plan = dataclasses.replace(plan, mode_reason=self.reason)
-        facts = None if plan is None else [plan.mode, plan.mode_reason, plan.core_size]
-        self.mode, self.reason, core_size = yield from broadcast_facts(self._seat, facts)
-        if self._partner is not None and self._partner.usable and self.mode != "off":
-            self._partner.start()  # it loads while the kernels are
-            self._partner.publish_edges(opened.graph.out_offsets, opened.graph.out_targets, core_size)
-        return plan, int(core_size)
+            plan = self._plan(opened, search)
+            facts = [plan.mode, plan.mode_reason, plan.core_size, asdict(plan.patience), plan.index]
+        self.mode, self.reason, self.core_size, patience, index = yield from broadcast_facts(self._seat, facts)
+        if self._seat.rank != 0 and self.mode != "off":
+            split = CoreSplit(opened.graph, self.core_size)
+            plan = Plan(split, 0, 0, "", self.mode, self.reason, patience=Patience(**patience), index=index)
+        if self.mode != "off" and self._seat.rank == self._seat.first_here:
+            self._start(plan, searches)
+        return plan
 
-    def attach(self, engine: RankEngine, core_size: int) -> None:
+    def _plan(self, opened: Opened, search: SearchFacts | None) -> Plan:
+        """As rank 0 sees it: machines may differ in what ``auto`` comes to."""
+        config = self._config
+        if config.npu.mode == "off" or self._can_share:
+            return make_plan(opened.graph, config, search=search)
+        why = LEVEL_ALONE
+        if self._algorithm != "bfs":
+            why = f"on several ranks {self._algorithm} runs on the CPUs alone"
+        return plan_off(opened.graph, why)
+
+    def _start(self, plan: Plan, searches: int) -> None:
+        """Let this machine's device load while the kernels are, and hand it the core."""
+        job, failure = self.make_device()
+        if failure:
+            job.make().do_without(failure)
+            job.plan = plan
+        else:
+            job.start()
+            job.attach(plan, BfsCore(plan.split), searches)
+
+    def make_device(self) -> tuple[JobCore, str]:
+        """This machine's device, not yet started; and why there can be none."""
+        log_path, announcer = self._log_path, self._announcer
+        if log_path is None:  # only rank 0 has a result folder
+            self._scratch = scratch_folder("tandem-worker-")
+            announcer.made(self._scratch)
+            log_path = self._scratch / "worker.log"
+        own, failure = _own_directory(self._config, self._seat)
+        self._job = job = JobCore(own, self._trace, log_path)
+        device = job.make()
+        if device.directory is not None and own.exchange.dir is None:
+            announcer.made(device.directory)
+        return job, failure
+
+    def attach(self, engine: RankEngine, plan: Plan) -> None:
         """From now on values travel between this engine and the workers."""
         if self.mode != "off":
-            rounds = self._config.npu.max_rounds
-            self._core = CoreOnRanks(self._seat, engine, core_size, self._partner, rounds)
+            leads = self._job is not None
+            self._outside = CoreOnRanks(
+                self._seat, engine, self.core_size, Absent("") if leads else None, self._config.npu.max_rounds
+            )
 
     # ------------------------------------------------------------------------------------- each search
 
-    def begin(self) -> Driver[bool]:
-        """Agree whether the core's edges are the workers' in the search to come."""
-        if self._core is None:
-            return False
-        usable = yield from self._any_usable()
-        withheld = usable and self.mode == "share"
-        self._core.begin(withhold_core=withheld)
-        return withheld
+    def rehearse(self, search: Callable[[dict[str, Any]], Driver[Any]]) -> Driver[None]:
+        """A simulated device prepares its answers by a search that does not count."""
+        if not self.simulated or self._outside is None:
+            return
+        with nullcontext() if self._job is None else self._job.make().uncounted():
+            options = yield from self.begin(None if self._job is None else self._job.make())  # no guard's clock runs
+            yield from barrier()
+            yield from search(options)
+            self.end_run()
 
-    @property
-    def outside(self) -> CoreOnRanks | None:
-        """What the engine is given for the search."""
-        return self._core
+    def begin(self, chosen: CoreSolver | None = None) -> Driver[dict[str, Any]]:
+        """Agree whether the core's edges are the workers' in the search to come; what the engine is given for it."""
+        if self._outside is None:
+            return {}
+        solver = chosen or self._solver()
+        usable = yield AllReduce(np.array([solver is not None and solver.usable], np.int64), "max")
+        withheld = bool(usable[0]) and self.mode == "share"
+        self._outside.begin(withhold_core=withheld, solver=solver)
+        return {"outside": self._outside, "withhold_core": withheld}
 
-    def end(self) -> Driver[tuple[NpuTally | None, list[RawEvent]]]:
+    def _solver(self) -> CoreSolver | None:
+        """Who is asked in the search to come; given on a machine's first rank."""
+        if self._job is None:
+            return None
+        return self._job.solver() or Absent(self._job.why_alone)
+
+    def end_run(self) -> None:
+        """The search is over."""
+        if self._outside is not None:
+            self._outside.end()
+
+    def end(self) -> Driver[tuple[Tally | None, list[RawEvent]]]:
         """What passed in the search that is over: the sum over all workers, at rank 0; and this rank's events."""
-        if self._core is None:
-            return NpuTally(outcome=f"off ({self.reason})"), []
-        self._core.end()
-        mine = self._core.tally
+        if self._outside is None:
+            return Tally(outcome=f"off ({self.reason})"), []
+        self.end_run()
+        mine = self._outside.tally
+        if mine is not None and self._job is not None:
+            mine.outcome = self._job.label + mine.outcome
         gathered = yield from gather_facts(self._seat, None if mine is None else asdict(mine))
-        events = list(self._core.events)
+        events = list(self._outside.events)
+        if self._job is not None and self._job.label:
+            events = [(*event[:3], {**event[3], "simulated": self._job.make().device}) for event in events]
         if gathered is None:
             return None, events
-        tallies = {rank: NpuTally(**one) for rank, one in enumerate(gathered) if one is not None}
-        total = NpuTally(**{name: sum(getattr(one, name) for one in tallies.values()) for name in COUNTED})
-        total.outcome = tell_outcomes({self._seat.hosts[rank]: one.outcome for rank, one in tallies.items()})
-        return total, events
+        tallies = {rank: Tally(**one) for rank, one in enumerate(gathered) if one is not None}
+        outcome = describe_outcomes({self._seat.hosts[rank]: one.outcome for rank, one in tallies.items()})
+        return total(tallies.values(), outcome), events
 
-    def tell_repaired(self, repaired: int, source: Source) -> Driver[None]:
-        """Rank 0 has proved the result; workers that took part in one that needed repair are not asked again."""
-        if self._core is None:
+    def reject_if(self, failed: bool, what: str) -> Driver[None]:
+        """Rank 0 has proved the result; solvers that took part in one that failed are not asked again."""
+        if self._outside is None:
             return
-        agreed = yield AllReduce(np.array([repaired], np.int64), "max", patient=True)  # rank 0 is proving
-        if agreed[0] and self._partner is not None and self._partner.usable:
-            self._partner.distrust(f"the result for source {source.user_id} failed the certificate")
+        agreed = yield AllReduce(np.array([failed], np.int64), "max", patient=True)  # rank 0 is proving
+        solver = self._outside.solver
+        if agreed[0] and solver is not None and solver.usable:
+            solver.distrust(f"{what} failed the certificate")
 
-    def _any_usable(self) -> Driver[bool]:
-        mine = self._partner is not None and self._partner.usable
-        usable = yield AllReduce(np.array([mine], np.int64), "max")
-        return bool(usable[0])
-
-    def _any_serving(self) -> Driver[bool]:
-        """Whether a worker would take part in a search now: race does without those that are still starting."""
-        partner = self._partner
-        mine = partner is not None and partner.usable and (self.mode == "share" or not partner.starting)
+    def any_serving(self) -> Driver[bool]:
+        """Whether a solver would take part in a search now: race does without those that are still starting."""
+        solver = self._solver()
+        mine = solver is not None and solver.usable and (self.mode == "share" or not solver.starting)
         serving = yield AllReduce(np.array([mine], np.int64), "max")
         return bool(serving[0])
 
-    # -------------------------------------------------------------------------------------- the verdict
-
-    def compare(self, engine: RankEngine, sources: list[Source], repeats: int) -> Driver[Verdict | None]:
-        """CPU-only against hybrid on the same ranks, interleaved; None where a worker was lost on the way."""
-        serving = yield from self._any_serving()
-        if self._core is None or not serving or not sources:
-            return None
-        times = np.zeros((2, repeats, len(sources)))
-        for column, source in enumerate(sources):
-            for row in range(repeats):
-                for way in (0, 1) if row % 2 == 0 else (1, 0):
-                    withheld = False
-                    if way:
-                        withheld = yield from self.begin()
-                    yield from barrier(patient=False)
-                    began = time.perf_counter()
-                    yield from engine.search(source.internal, self._core if way else None, withhold_core=withheld)
-                    mine = np.array([round((time.perf_counter() - began) * 1e9)], np.int64)
-                    slowest = yield AllReduce(mine, "max")
-                    times[way, row, column] = int(slowest[0]) * 1e-9
-                    if way:
-                        self._core.end()
-        usable = yield from self._any_usable()
-        return judge(times[0], times[1], self.mode) if usable else None
+    def label_verdict(self, verdict: Verdict) -> Verdict:
+        return verdict if self._job is None else self._job.label_verdict(verdict)
 
 
-def tell_outcomes(by_host: dict[str, str]) -> str:
+def describe_outcomes(by_host: dict[str, str]) -> str:
     """What became of the workers in one search: in the words of the only one, else by machine, the first few."""
     if len(by_host) == 1:
         return next(iter(by_host.values()))
-    told = [f"{host}: {outcome}" for host, outcome in by_host.items()]
-    more = [f"and {len(told) - _HOSTS_TOLD} more"] if len(told) > _HOSTS_TOLD else []
-    return "; ".join([*told[:_HOSTS_TOLD], *more])
-
-
-def share_mode(seat: Seat, config: Config) -> Driver[tuple[str, str]]:
-    """Mode and reason as rank 0 sees them: machines may differ in what ``auto`` comes to."""
-    mode, reason = choose_mode(config.npu.mode)
-    if config.engine == "level" and mode != "off":
-        mode, reason = "off", LEVEL_ALONE
-    mode, reason = yield from broadcast_facts(seat, [mode, reason])
-    return mode, reason
+    named = [f"{host}: {outcome}" for host, outcome in by_host.items()]
+    more = [f"and {len(named) - _HOSTS_NAMED} more"] if len(named) > _HOSTS_NAMED else []
+    return "; ".join([*named[:_HOSTS_NAMED], *more])
 
 
 def _own_directory(config: Config, seat: Seat) -> tuple[Config, str]:

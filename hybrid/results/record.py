@@ -7,34 +7,36 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
+
 from cpu_engine.graph.graph import Graph
 from exchange.escape import PrintableFormatter
 from hybrid import __version__
-from hybrid.algorithms.algorithm import Arrays, Description
-from hybrid.cli.terminal import note, plural
+from hybrid.algorithms.algorithm import Algorithm
+from hybrid.algorithms.distribution import describe_spread
+from hybrid.cli.terminal import note
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
 from hybrid.job.opening import Opened
 from hybrid.job.reach_hint import direction_hint
 from hybrid.job.verdict import Verdict
-from hybrid.offload.traverse import NpuTally
+from hybrid.offload.rounds import Tally, total
 from hybrid.planning.machine_facts import MachineState
 from hybrid.planning.plan import Plan
 from hybrid.report import write_report
 from hybrid.results.folder import ResultFolder
 from hybrid.results.forms import write_forms
-from hybrid.results.run_record import BFS, Run
+from hybrid.results.run_record import Run
 from hybrid.results.trace import Trace
 
 _log = logging.getLogger(__name__)
-COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,11 @@ class Record:
     """All that is known at the end of a job."""
 
     config: Config
+    algorithm: Algorithm
     opened: Opened
     plan: Plan
     runs: list[Run]
     trace: Trace
-    threads: int
     worker: WorkerFacts | None = None  # None: there was none
     verdict: Verdict | None = None
     ranks: dict[str, Any] | None = None  # None: one
@@ -102,7 +104,7 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def tell_opened(opened: Opened) -> None:
+def log_opened(opened: Opened) -> None:
     """What the user and the log should know of the graph."""
     for remark in opened.notes:
         note(remark)
@@ -112,21 +114,19 @@ def tell_opened(opened: Opened) -> None:
 
 def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
     """Put everything into the folder; the summary."""
-    graph, config, trace = record.opened.graph, record.config, record.trace
+    config, trace, user_ids = record.config, record.trace, record.opened.graph.user_ids
     with trace.span("coordinator", "write"):
-        arrays = [(str(run.source.user_id), run.in_user_ids(graph, config)) for run in record.runs]
-        write_arrays(folder, config, BFS, graph, arrays)
-    summary = summarise(record)
+        folder.write_arrays(user_ids, [run.arrays for run in record.runs])
+        runs = [(run.label, run.arrays) for run in record.runs]
+        write_forms(folder.path, config.result.forms, record.algorithm, user_ids, runs)
+    summary = (summarise_searches if config.algorithm == "bfs" else summarise)(record)
+    hint = _hint(record)
+    if hint is not None:
+        summary["hint"] = hint
+    if record.ranks is not None:
+        summary["ranks"] = record.ranks
     write_account(folder, config, trace, summary)
     return summary
-
-
-def write_arrays(
-    folder: ResultFolder, config: Config, description: Description, graph: Graph, runs: list[tuple[str, Arrays]]
-) -> None:
-    """The result itself, in the user's ids: (source, arrays) of every run."""
-    folder.write_arrays(graph.user_ids, [arrays for _, arrays in runs])
-    write_forms(folder.path, config.result.forms, description, graph.user_ids, runs)
 
 
 def write_account(folder: ResultFolder, config: Config, trace: Trace, summary: dict[str, Any]) -> None:
@@ -140,44 +140,72 @@ def write_account(folder: ResultFolder, config: Config, trace: Trace, summary: d
         write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
 
 
-def summarise(record: Record) -> dict[str, Any]:
-    """summary.json: what happened, in numbers."""
-    config, plan = record.config, record.plan
-    runs = [run.as_dict() for run in record.runs]
-    rates = [run.teps for run in record.runs if run.teps > 0]
-    summary = {
+def summarise_searches(record: Record) -> dict[str, Any]:
+    """summary.json of a BFS: what happened, in numbers."""
+    config, plan, runs = record.config, record.plan, record.runs
+    rates = [run.teps for run in runs if run.teps > 0]
+    return {
         "tandem": __version__,
-        "certified": all(run["certified"] for run in runs),
+        "certified": True,  # nothing else leaves hybrid/job/units.py
         "algorithm": config.algorithm,
         "engine": config.engine,
         "strategy": config.bfs.strategy if config.engine == "level" else None,
-        "threads": record.threads,
+        "threads": numba.get_num_threads(),
         "graph": describe_graph(record.opened),
-        "core": {
-            "size": plan.core_size,
-            "edges": plan.core_edges,
-            "density": plan.density,
-            "threshold": plan.threshold,
-            "rule": plan.rule,
-        },
-        "sources": [run.source.user_id for run in record.runs],
-        "reached": sum(run["reached"] for run in runs),
-        "max_level": max(run["max_level"] for run in runs),
+        "core": {**describe_core(plan), "threshold": plan.threshold},
+        "sources": [run.source.user_id for run in runs if run.source is not None],
+        **record.algorithm.over_runs([run.facts for run in runs]),
         "teps": len(rates) / sum(1 / rate for rate in rates) if rates else 0.0,
-        "seconds": _seconds(record),
-        "npu": _summarise_npu(record),
-        "runs": runs,
-        "repairs": [run.repair.as_dict() for run in record.runs if run.repair is not None],
-        "claims": list(BFS.claims),
+        "seconds": _seconds(record, "traverse"),
+        "npu": _npu_of_searches(record),
+        "runs": [run.as_search() for run in runs],
+        "repairs": [run.repair.as_dict() for run in runs if run.repair is not None],
+        "claims": list(record.algorithm.claims),
         "verdict": None if record.verdict is None else record.verdict.as_dict(),
         "predicted": _judge_prediction(record),
     }
-    hint = direction_hint(record.opened.graph, ((run["source"], run["reached"]) for run in runs))
-    if hint is not None:
-        summary["hint"] = hint
-    if record.ranks is not None:
-        summary["ranks"] = record.ranks
-    return summary
+
+
+def summarise(record: Record) -> dict[str, Any]:
+    """summary.json of any other algorithm."""
+    algorithm, config, opened, runs = record.algorithm, record.config, record.opened, record.runs
+    return {
+        "tandem": __version__,
+        "certified": True,
+        "algorithm": algorithm.name,
+        **describe_findings(algorithm, opened.graph, runs),
+        "unfinished": algorithm.unfinished(runs[0].counters),  # empty: converged
+        "options": algorithm.options(config),
+        "graph": describe_graph(opened),
+        "runs": [run.as_dict() for run in runs],
+        "repairs": [run.repair.as_dict() for run in runs if run.repair is not None],
+        "seconds": _seconds(record, "run"),
+        "npu": describe_npu(config, record.plan, record.worker, [run.npu for run in runs]),
+        "verdict": None if record.verdict is None else record.verdict.as_dict(),
+    }
+
+
+def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> dict[str, Any]:
+    """What was found, in numbers and a sentence: what a job's summary and the service's have in common."""
+    facts, main = algorithm.over_runs([run.facts for run in runs]), algorithm.fields[0]
+    return {
+        "title": algorithm.title,
+        "headline": algorithm.headline(facts),
+        "threads": numba.get_num_threads(),
+        "sources": [run.source.user_id for run in runs if run.source is not None],
+        "facts": facts,
+        "check": algorithm.checked_by,
+        "claims": list(algorithm.claims),
+        "columns": {one.name: one.meaning for one in algorithm.fields},
+        "spread": describe_spread(main, graph.user_ids, runs[0].arrays[main.name]),
+    }
+
+
+def _hint(record: Record) -> str | None:
+    searches = (
+        (run.source.user_id, run.facts["reached"]) for run in record.runs if run.source and "reached" in run.facts
+    )
+    return direction_hint(record.opened.graph, searches)
 
 
 def _judge_prediction(record: Record) -> dict[str, Any] | None:
@@ -186,28 +214,25 @@ def _judge_prediction(record: Record) -> dict[str, Any] | None:
     if predicted is None:
         return None
     told = dict(predicted)
-    searched = [run for run in record.runs if run.source.internal >= 0]
+    searched = [run for run in record.runs if run.searched]
     if "cpu_only_s" in told:
         hybrid_s = told["hybrid_s"]
         told["cpu_only_seconds"] = told["cpu_only_s"] * len(searched)
         told["hybrid_seconds"] = None if hybrid_s is None else hybrid_s * len(searched)
-    alone = sum(run.seconds_traverse for run in searched) if record.plan.mode == "off" else None
+    alone = sum(run.seconds_run for run in searched) if record.plan.mode == "off" else None
     told["measured_cpu_only_seconds"] = alone if verdict is None else verdict.cpu_only_seconds
     told["measured_hybrid_seconds"] = None if verdict is None else verdict.hybrid_seconds
     return told
 
 
-def _seconds(record: Record) -> dict[str, float]:
+def _seconds(record: Record, running: str) -> dict[str, float]:
     trace, runs, spent = record.trace, record.runs, record.trace.spent
     seconds = {
         "open": record.opened.seconds_open,
         "build": record.opened.seconds_build,
-        "compile": spent("compile"),
-        "plan": spent("plan"),
-        "traverse": sum(run.seconds_traverse for run in runs),
-        "certify": sum(run.seconds_certify for run in runs),
-        "compare": spent("compare"),
-        "write": spent("write"),
+        **{name: spent(name) for name in ("compile", "plan", "compare", "write")},
+        running: sum(run.seconds_run for run in runs),
+        "certify": sum(run.seconds_check for run in runs),
         "await_worker": spent("await"),
         "total": trace.now(),
     }
@@ -216,31 +241,54 @@ def _seconds(record: Record) -> dict[str, float]:
     return seconds
 
 
-def _summarise_npu(record: Record) -> dict[str, Any]:
-    plan, worker = record.plan, record.worker
-    totals = NpuTally()
-    for run in record.runs:
-        for name in COUNTED:
-            setattr(totals, name, getattr(totals, name) + getattr(run.npu, name))
+def total_tally(plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Tally:
+    """All runs together, and how they ended in a sentence."""
+    found = total(tallies)
     if worker is None or plan.mode == "off":
-        totals.outcome = f"off ({plan.mode_reason})"
+        found.outcome = f"off ({plan.mode_reason})"
     elif worker.failure:
-        totals.outcome = worker.failure
-    elif totals.rounds_merged:
-        totals.outcome = f"merged {totals.rounds_merged} of {plural(totals.rounds_sent, 'round')}"
+        found.outcome = worker.failure
+    elif found.rounds_merged:
+        found.outcome = found.merged
     else:
-        totals.outcome = next((run for run in reversed(record.runs) if run.speaks), record.runs[-1]).npu.outcome
+        found.outcome = tallies[-1].outcome
+    if worker is not None and worker.simulated is not None and not found.outcome.startswith(("simulated", "off")):
+        found.outcome = f"simulated: {found.outcome}"
+    return found
+
+
+def _npu_of_searches(record: Record) -> dict[str, Any]:
+    plan, worker = record.plan, record.worker
+    speaking = [run.npu for run in record.runs if not run.speaks] + [run.npu for run in record.runs if run.speaks]
     simulated = None if worker is None else worker.simulated
-    if simulated is not None and not totals.outcome.startswith(("simulated", "off")):
-        totals.outcome = f"simulated: {totals.outcome}"
     return {
         "mode": plan.mode,
         "device": "none" if worker is None else worker.device,
         "worker": record.config.npu.worker if simulated is None else "simulated",
         "start_seconds": None if worker is None else worker.start_seconds,
-        **asdict(totals),
+        **asdict(total_tally(plan, worker, speaking)),
         **({} if simulated is None else {"simulated": simulated}),
     }
+
+
+def describe_npu(config: Config, plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> dict[str, Any]:
+    """The account of the core solver in the summary of every algorithm but BFS, and in the service's."""
+    off = worker is None or plan.mode == "off"
+    return {
+        "mode": plan.mode,
+        "device": "none" if worker is None or off else worker.device,
+        "configured": config.npu.mode,
+        "start_seconds": None if worker is None else worker.start_seconds,
+        **asdict(total_tally(plan, worker, tallies)),
+        "core": None if off else describe_core(plan),
+        "predicted": plan.predicted,
+        **({} if worker is None or worker.simulated is None else {"simulated": worker.simulated}),
+    }
+
+
+def describe_core(plan: Plan) -> dict[str, Any]:
+    """The dense core that was planned."""
+    return {"size": plan.core_size, "edges": plan.core_edges, "density": plan.density, "rule": plan.rule}
 
 
 def _with_absolute_path(config: Config) -> Config:

@@ -22,7 +22,7 @@ import uvicorn
 from hybrid.cli.terminal import say
 from hybrid.config.schema import Config
 from hybrid.errors import EnvironmentProblem
-from hybrid.job.search_job import set_threads
+from hybrid.job.warm_up import set_threads
 from hybrid.service.http.access import read_token
 from hybrid.service.http.application import make_app
 from hybrid.service.http.connections import BURST, KEEP_ALIVE_S, Connection, Connections

@@ -19,9 +19,9 @@ from hybrid.algorithms import description_of
 from hybrid.algorithms.algorithm import Algorithm
 from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
-from hybrid.job.batches import warm_up_batches
+from hybrid.job.engines import SHARING
 from hybrid.job.opening import cache_folder
-from hybrid.offload.sharing import SHARINGS
+from hybrid.job.warm_up_algorithms import warm_up_batches
 from hybrid.registry import ALGORITHMS
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
 from hybrid.service.data_roots import DataRoots, ldbc_parts
@@ -323,7 +323,7 @@ class Service:
         assert entry.graph is not None
         description = description_of(job.algorithm)
         own = getattr(description, "listens", ()) + (("source_seed",) if description.sourced else ())
-        shared = SHARED_OPTIONS if job.algorithm in ("bfs", *SHARINGS) else ()
+        shared = SHARED_OPTIONS if job.algorithm in SHARING else ()
         for name in job.options:
             if name not in (*own, "source_seed", *shared):
                 known = ", ".join((*own, *shared)) or "none"
@@ -436,7 +436,7 @@ class Service:
         for name in ALGORITHMS:
             one = description_of(name)
             options = one.options(self.config) if isinstance(one, Algorithm) else {}
-            if name in ("bfs", *SHARINGS) and self.settings.workers:
+            if name in SHARING and self.settings.workers:
                 options = {**options, "npu.mode": self.config.npu.mode}
             columns = {column.name: column.meaning for column in one.fields}
             found.append(

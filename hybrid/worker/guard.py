@@ -1,4 +1,4 @@
-"""A partner that nobody waits for in vain: what mode auto puts between the traversal and the worker.
+"""A core solver that nobody waits for in vain: what mode auto puts between the algorithm and the device.
 
 The worker first answers a rehearsal, in which it starts, loads the core and compiles; until then searches go without
 it. An answer that takes longer than it was predicted to is not waited for: the search takes the core back, and after
@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.offload.traverse import Answer, Partner
+from hybrid.offload.solver import Answer, CoreSolver
 
 REGRET_SHARE, REGRET_S = 0.05, 2e-3  # what mode auto may lose against the CPU alone
 MEASURING = 0.5  # of the share: for measuring a search before deciding; waiting in vain has the other half
 DECIDE_S = 1.5e-3  # of REGRET_S: reading the calibration and counting the core's edges (1.3 ms measured)
 REDO = 2.0  # searches that taking the core back costs: the search begins again, with more to look at
 STRIKES = 3
-MOST_AT_ONCE = 1024  # searches in a round, where the partner has no bound of its own
 _SPARE = 1.2  # an answer is waited for at least so many times as long as predicted, or not at all
 _NAP_S = 100e-6
 
@@ -50,11 +50,22 @@ def patience_for(round_s: float, search_s: float, searches: int) -> Patience | N
     return None
 
 
-class NoRegretPartner:
-    """See the module; satisfies ``Partner`` around another one, whose life is its owner's business."""
+def patience_for_sweeps(round_s: float, run_s: float, saved_s: float, sweeps: int) -> Patience | None:
+    """For one run of so many sweeps, each with a round; None if its answers are not sure to be worth waiting for.
 
-    def __init__(self, partner: Partner, patience: Patience) -> None:
-        self._partner, self._patience = partner, patience
+    Every sweep may wait as long as the CPU alone takes for one, and its part of what may be lost; after a late answer
+    the core's part of that sweep is made up for, and the run goes on alone.
+    """
+    spare_s = (REGRET_SHARE * run_s + REGRET_S - DECIDE_S - saved_s / sweeps) / sweeps
+    wait_s = run_s / sweeps + spare_s
+    return Patience(wait_s, strikes=1) if spare_s >= 0 and wait_s >= _SPARE * round_s else None
+
+
+class Guard:
+    """See the module; satisfies ``CoreSolver`` around another one, whose life is its owner's business."""
+
+    def __init__(self, solver: CoreSolver, patience: Patience) -> None:
+        self._solver, self._patience = solver, patience
         self._deadline = 0.0
         self._rehearsing = self._late = False
         self._strikes = 0
@@ -62,59 +73,59 @@ class NoRegretPartner:
         self._complaint = ""
         self.failure = ""
 
-    def rehearse(self, core_size: int, batch: int = 1) -> None:
+    def send_first(self, values: np.ndarray) -> None:
         """Send a first round that nobody needs, as large as those to come, and do not wait for it."""
-        rows = min(batch, self.largest_batch)
-        values = np.full(core_size if batch == 1 else (max(1, rows), core_size), -1, np.int32)
-        values[..., :1] = 0
-        if self._partner.usable:
-            self._partner.submit(values)
+        if self._solver.usable:
+            self._solver.submit(values)
             self._rehearsing = True
+
+    def rehearse(self, run: Callable[[CoreSolver], object]) -> object:
+        return self._solver.rehearse(run)
 
     @property
     def ready(self) -> bool:
         """Whether a search may send rounds: the rehearsal is answered."""
-        if self._rehearsing and (self._partner.poll() is not None or not self._partner.usable):
+        if self._rehearsing and (self._solver.poll() is not None or not self._solver.usable):
             self._rehearsing = False
         self._late = False
         return self.usable and not self._rehearsing
 
     @property
     def usable(self) -> bool:
-        self.failure = self._partner.failure or self._complaint
+        self.failure = self._solver.failure or self._complaint
         enough = self._strikes >= self._patience.strikes or self._own_s > self._patience.own_s
-        return self._partner.usable and not self._late and not enough
+        return self._solver.usable and not self._late and not enough
 
     @property
     def starting(self) -> bool:
-        return self._partner.starting
+        return self._solver.starting
 
     @property
     def busy(self) -> bool:
-        return self._partner.busy
+        return self._solver.busy
 
     @property
     def largest_batch(self) -> int:
         """The most searches that one round may carry."""
-        return int(getattr(self._partner, "largest_batch", MOST_AT_ONCE))
+        return self._solver.largest_batch
 
     def begin(self) -> None:
         self._late = False
-        self._partner.begin()
+        self._solver.begin()
 
     def submit(self, values: np.ndarray) -> None:
         began = time.perf_counter()
-        self._partner.submit(values)
+        self._solver.submit(values)
         now = time.perf_counter()
         self._deadline = now + self._patience.wait_s
         self._count(now - began)
 
     def poll(self) -> Answer | None:
         began = time.perf_counter()
-        answer = self._partner.poll()
+        answer = self._solver.poll()
         self._count(time.perf_counter() - began)
-        if answer is None and self._partner.busy and began > self._deadline:
-            self._partner.abandon()
+        if answer is None and self._solver.busy and began > self._deadline:
+            self._solver.abandon()
             self._late = True
             self._strikes += 1
             self._complaint = f"no answer within the {self._patience.wait_s * 1e3:.1f} ms that mode auto waits"
@@ -129,7 +140,7 @@ class NoRegretPartner:
         time.sleep(max(0.0, min(_NAP_S, self._deadline - time.perf_counter())))
 
     def abandon(self) -> None:
-        self._partner.abandon()
+        self._solver.abandon()
 
     def distrust(self, reason: str) -> None:
-        self._partner.distrust(reason)
+        self._solver.distrust(reason)

@@ -17,7 +17,7 @@ from hybrid.cli.terminal import note
 from hybrid.config.schema import Config
 from hybrid.job.opening import cache_folder
 from hybrid.worker.index import CoreIndex, forget_index, index_path, load_index, store_index
-from hybrid.worker.index_solver import IndexPartner
+from hybrid.worker.index_solver import IndexSolver
 
 MANY_SEARCHES = 64  # auto: fewer do not ask for an index, which takes the device as long as some of their rounds
 _log = logging.getLogger(__name__)
@@ -42,11 +42,11 @@ class IndexMaker(Protocol):
 
 
 class IndexKeeper:
-    """See the module. ``partner`` is looked at before every search."""
+    """See the module. ``solver`` is asked for before every search."""
 
     def __init__(self, path: Path | None, core_size: int, maker: IndexMaker | None) -> None:
         self._path, self._maker = path, maker
-        self._partner: IndexPartner | None = None
+        self._solver: IndexSolver | None = None
         self._failure = ""
         stored = None if path is None else load_index(path, core_size)
         if stored is not None:
@@ -57,11 +57,11 @@ class IndexKeeper:
     @property
     def failure(self) -> str:
         """Why there is no index, and will be none; empty while there is one or may be."""
-        return self._failure or ("" if self._partner is None else self._partner.failure)
+        return self._failure or ("" if self._solver is None else self._solver.failure)
 
-    def partner(self) -> IndexPartner | None:
+    def solver(self) -> IndexSolver | None:
         """Who answers at once, if the index is there and was never wrong."""
-        if self._partner is None and self._maker is not None:
+        if self._solver is None and self._maker is not None:
             made = self._maker.poll_index()
             if made is not None:
                 index = CoreIndex(np.ascontiguousarray(made.distance))
@@ -70,7 +70,7 @@ class IndexKeeper:
                     store_index(self._path, index)
             elif self._maker.index_failure:
                 self._do_without(self._maker.index_failure)
-        return self._partner if self._partner is not None and self._partner.usable else None
+        return self._solver if self._solver is not None and self._solver.usable else None
 
     def _do_without(self, reason: str) -> None:
         note(f"core index: {reason}; searches go on without it")
@@ -81,7 +81,7 @@ class IndexKeeper:
         reach = "some pairs have no path" if index.diameter is None else f"diameter {index.diameter}"
         _log.info("core index of %d vertices: %s, %s", index.size, origin, reach)
         self._maker = None
-        self._partner = IndexPartner(index, self._throw_away)
+        self._solver = IndexSolver(index, self._throw_away)
 
     def _throw_away(self) -> None:
         note("core index: its values failed the proof, so it was thrown away")

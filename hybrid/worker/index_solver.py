@@ -1,4 +1,4 @@
-"""A partner in this very process: core values follow from the core's index, at once, without a worker.
+"""A core solver in this very process: core values follow from the core's index, at once, without a worker.
 
 To a traversal it is like any other: it is asked in rounds, believed until the certificate, and given up when it was
 wrong - then the index is thrown away, since it is the index that lied.
@@ -10,19 +10,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hybrid.offload.traverse import Answer
+from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver
 from hybrid.worker.index import CoreIndex
 
 DEVICE = "index"
 
 
-class IndexPartner:
-    """See the module; satisfies ``hybrid.offload.traverse.Partner``, for single searches and for batches."""
+class IndexSolver:
+    """See the module; satisfies ``hybrid.offload.traverse.CoreSolver``, for single searches and for batches."""
 
     def __init__(self, index: CoreIndex, forget: Callable[[], None] = lambda: None) -> None:
         self.index, self._forget = index, forget
         self.device = DEVICE
-        self.start_seconds: float | None = None  # it has no start
+        self.largest_batch = MOST_AT_ONCE
         self.usable, self.starting, self.failure = True, False, ""
         self.rounds = 0
         self._answer: Answer | None = None
@@ -55,5 +55,5 @@ class IndexPartner:
         self.usable, self.failure, self._answer = False, f"core index: {reason}", None
         self._forget()
 
-    def close(self) -> None:
-        self._answer = None
+    def rehearse(self, run: Callable[[CoreSolver], object]) -> object:
+        """It answers at once, off every model's clock."""

@@ -11,22 +11,23 @@ Invariant: every word is the truth, whatever the model; and whatever leaves here
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cpu_engine.bfs.traversal import Traversal
-from cpu_engine.hub_core.kernels.closure import close_core_rows_step, close_core_step
-from cpu_engine.hub_core.kernels.rows import skip_core_step
+from exchange.protocol.programs import MIN_PLUS
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
-from hybrid.offload.traverse import Answer, traverse_together
+from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver, first_round
 from hybrid.planning.calibration import device_model, load_calibration
 from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import DIRECT, parse_device
 from hybrid.results.trace import Event, Trace
+from hybrid.worker.core_programs import Program, core_program
 from hybrid.worker.index import CoreIndex, compute_index
 
 _SPIN_S = 200e-6  # shorter than this a sleep cannot be trusted: the moment is waited for by looking at the clock
@@ -36,7 +37,7 @@ _MOST_REHEARSALS = 4
 _TOUCHED = ("wait", "merge", "take_back")  # what the CPU does because of the device
 
 
-def simulated_partner(config: Config) -> SimulatedPartner | None:
+def simulated_solver(config: Config) -> SimulatedSolver | None:
     """The device that ``npu.device: simulated:...`` names; None where it names a real one."""
     simulation = parse_device(config.npu.device)
     if simulation is None:
@@ -48,7 +49,7 @@ def simulated_partner(config: Config) -> SimulatedPartner | None:
             fix="set npu.worker: launch, or a real npu.device",
         )
     model = device_model(simulation, load_calibration())
-    return SimulatedPartner(
+    return SimulatedSolver(
         model, format=DIRECT if simulation.direct else config.exchange.format, label=simulation.label
     )
 
@@ -76,16 +77,21 @@ class _Closure:
     received: int
 
 
-class SimulatedPartner:
-    """See the module; satisfies ``traverse.Partner``, and stands in for ``NpuPartner`` in a job of one rank."""
+class SimulatedSolver:
+    """See the module; satisfies ``hybrid.offload.solver.Device`` in the place of a worker."""
+
+    cold = False
+    directory: Path | None = None
 
     def __init__(self, model: DeviceModel, *, format: str = "binary", label: str | None = None) -> None:
         self.model, self.format = model, format
         self.device = label or f"simulated:{model.name}"
         self.start_seconds: float | None = None  # it has no start
         self.failure = ""
-        self.usable = self.ready = True
+        self.usable = True
         self.starting = False
+        self.largest_batch = MOST_AT_ONCE
+        self.label = "simulated: "
         # Running totals; what happens in rehearsals is not in them.
         self.rounds = 0
         self.modelled_s = 0.0  # of the rounds that were delivered
@@ -93,8 +99,9 @@ class SimulatedPartner:
         self.computed_on_clock = 0  # closures that the engine had to wait for: no device would have made it wait
         self.on_clock_s = 0.0
         self.computed = 0  # closures, rehearsals included
-        self._begin = self._end = np.empty(0, np.int64)
+        self._begin = np.empty(0, np.int64)
         self._targets = np.empty(0, np.uint32)
+        self._program: Program = core_program(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
         self._known: dict[tuple[Any, ...], list[_Closure]] = {}
         self._kept = 0  # closures
         self._sent: np.ndarray | None = None
@@ -119,39 +126,54 @@ class SimulatedPartner:
         self._sent = self._closed = None
         self._index = self._index_due = None
 
-    def publish_edges(self, out_offsets: np.ndarray, out_targets: np.ndarray, core_size: int) -> None:
+    def publish_edges(
+        self,
+        out_offsets: np.ndarray,
+        out_targets: np.ndarray,
+        core_size: int,
+        *,
+        program: str = MIN_PLUS,
+        weight: np.ndarray | None = None,
+    ) -> None:
         """Take the edges among the first ``core_size`` vertices; what was kept for another core is forgotten."""
         self._forget()
+        self._program = core_program(out_offsets, out_targets, core_size, program, weight)
         self._offsets = out_offsets[: core_size + 1]
         self._begin = out_offsets[:core_size]
-        self._end = skip_core_step(out_offsets[: core_size + 1], out_targets, core_size)
         self._targets = out_targets.view(f"u{out_targets.itemsize}")
         if not self.model.fits(core_size):
             needed, there = self.model.matrix_bytes(core_size) / 2**30, self.model.memory_bytes / 2**30
             self.distrust(f"a core of {core_size} vertices needs {needed:.1f} GiB, {self.device} has {there:.0f}")
-        nobody = self._begin[:0], self._end[:0], self._targets
-        close_core_step(*nobody, np.empty(0, np.int32))  # compiled, if need be
-        close_core_rows_step(*nobody, np.empty((0, 0), np.int32), np.empty(0, np.int64))
 
-    def rehearse(self, engine: Traversal, root: int, mode: str, max_rounds: int = 1000) -> int:
-        """Search beforehand, untimed, until all that a search asks for is kept; how many searches that took.
+    def first_values(self, batch: int = 1) -> np.ndarray:
+        return first_round(self._begin.size, batch, self.largest_batch)
+
+    def warm_up(self, mode: str, batch: int = 1) -> None:
+        """It is warm."""
+
+    def rehearse(self, run: Callable[[CoreSolver], object]) -> int:
+        """Let ``run`` ask this device beforehand, untimed, until nothing new is asked; how many runs that took.
 
         An engine whose rounds depend on the moment may ask for something else later; that is counted then.
         """
-        return self.rehearse_run(lambda: traverse_together(engine, root, mode, self, Trace(), max_rounds))
-
-    def rehearse_run(self, run: Callable[[], object]) -> int:
-        """The same for anything that asks this device: run it beforehand until nothing new is asked."""
-        totals = self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s
         attempts = 0
-        while self.usable and attempts < _MOST_REHEARSALS:
-            asked = self.computed
-            run()
-            attempts += 1
-            if self.computed == asked:
-                break
-        self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s = totals
+        with self.uncounted():
+            while self.usable and attempts < _MOST_REHEARSALS:
+                asked = self.computed
+                run(self)
+                attempts += 1
+                if self.computed == asked:
+                    break
         return attempts
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What is asked inside is in no total."""
+        totals = self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s
+        try:
+            yield
+        finally:
+            self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s = totals
 
     # ------------------------------------------------------------------------------------------- the rounds
 
@@ -210,9 +232,12 @@ class SimulatedPartner:
         self.usable, self.failure = False, reason if reason.startswith("simulated") else f"simulated device: {reason}"
         self._sent = self._closed = None
 
+    def do_without(self, reason: str) -> None:
+        self.distrust(reason)
+
     # ------------------------------------------------------------------------------------------ for the record
 
-    def as_dict(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What the summary says about the device that is not there."""
         model = self.model
         return {
@@ -256,11 +281,7 @@ class SimulatedPartner:
 
     def _close(self) -> None:
         assert self._sent is not None
-        values = self._sent.copy()
-        rows = values.reshape(-1, self._begin.size) if values.size else values.reshape(_batch(values), 0)
-        levels = np.zeros(rows.shape[0], np.int64)
-        close_core_rows_step(self._begin, self._end, self._targets, rows, levels)
-        iterations = int(levels.max(initial=0))  # all rows are iterated on until the last has no news
+        values, iterations = self._program(self._sent)
         self._closed = _Closure(self._sent, values, iterations, int(np.count_nonzero(values >= 0)))
         self.computed += 1
         room = max(1, _MOST_KEPT_BYTES // max(1, 2 * values.nbytes))

@@ -1,7 +1,7 @@
 """The worker as the traversal sees it: rounds through the exchange directory, and a process behind them.
 
 Drives the coordinator's state machine (exchange.protocol.machines decides, this module carries out) and turns files
-into arrays of core values. Invariant: nothing that a worker does or fails to do raises here; it ends the partnership
+into arrays of core values. Invariant: nothing that a worker does or fails to do raises here; it ends it
 with a reason.
 """
 
@@ -12,8 +12,9 @@ import shlex
 import socket
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from exchange.protocol.machines import CoordinatorProtocol
 from exchange.protocol.programs import MIN_PLUS
 from hybrid.config.schema import Config
 from hybrid.launch.processes import process_state
-from hybrid.offload.traverse import Answer
+from hybrid.offload.solver import Answer, CoreSolver, first_round
 from hybrid.results.trace import Trace
 from hybrid.worker.exchange_directory import fresh_directory
 from hybrid.worker.heartbeat import BOUND_S, POLLED_FACTOR, Heartbeat
@@ -42,8 +43,10 @@ _ABSENT_S = 2.0  # an external worker that has not announced itself by then may 
 _LOOK_INTERVAL_S = 0.05  # how often a coordinator that waits or polls looks whether the worker still lives
 
 
-class NpuPartner:
-    """See the module; satisfies ``hybrid.offload.traverse.Partner``. Whoever makes one calls ``close`` in the end."""
+class WorkerSolver:
+    """See the module; satisfies ``hybrid.offload.solver.Device``. Whoever makes one calls ``close`` in the end."""
+
+    label, cold, on_clock_s = "", True, 0.0
 
     def __init__(self, config: Config, log_path: Path, trace: Trace) -> None:
         self._config, self._trace = config, trace
@@ -113,7 +116,7 @@ class NpuPartner:
         if self._trace.now() - began > _LOOK_INTERVAL_S:
             self._trace.add("coordinator", "await", began, why="the worker's start")
 
-    def rehearse(self, mode: str, batch: int = 1) -> None:
+    def warm_up(self, mode: str, batch: int = 1) -> None:
         """Let the worker answer a round that no run needs: it starts, reads the core and compiles on no run's clock.
 
         Mode race does not wait for a worker that is not known to be there.
@@ -122,14 +125,28 @@ class NpuPartner:
             self.await_start()
         if not self.usable or self._core is None or not (mode == "share" or self._ready):
             return
-        began, program = self._trace.now(), self._core.program
-        shape = (self._core.size,) if batch == 1 else (max(1, min(batch, self.largest_batch)), self._core.size)
-        values = np.full(shape, program.empty, program.dtype)
-        values[..., :1] = 0
-        self.submit(values)
+        began = self._trace.now()
+        self.submit(self.first_values(batch))
         while self.busy and self.poll() is None:
             self.wait()
         self._trace.add("coordinator", "await", began, why="a first round, which no run needs")
+
+    def first_values(self, batch: int = 1) -> np.ndarray:
+        """A round that no run needs, as large as those to come."""
+        assert self._core is not None
+        program = self._core.program
+        return first_round(self._core.size, batch, self.largest_batch, program.empty, program.dtype)
+
+    def rehearse(self, run: Callable[[CoreSolver], object]) -> object:
+        """A device that is there needs none."""
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """A device that is there counts everything."""
+        return nullcontext()
+
+    def describe(self) -> dict[str, Any] | None:
+        """It is real: the record has its name and its start."""
+        return None
 
     def publish_edges(
         self,
@@ -152,7 +169,7 @@ class NpuPartner:
             self._act(messages.WorkerLost(f"the core could not be written: {error}"))
 
     def close(self) -> None:
-        """End the partnership: stop.flag, worker gone, directory clean. Right at any point after the constructor."""
+        """End it: stop.flag, worker gone, directory clean. Right at any point after the constructor."""
         if self._opened:  # else the directory is another job's: not a file of it is touched
             self._stop_worker()
         self._watcher.stop()

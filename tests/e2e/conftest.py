@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from hybrid.config import load_config
-from hybrid.job.search_job import Finished, run_job
+from hybrid.job.driver import run_job
+from hybrid.results.record import Finished
 from tests import naive
 
 Behaviour = Callable[[Path], None]

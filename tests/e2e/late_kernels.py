@@ -13,14 +13,10 @@ from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
-import hybrid.job.algorithm_job
-import hybrid.job.search_job
 from hybrid.config import load_config
-from hybrid.job.algorithm_worker import LibraryNpu
-from hybrid.job.search_job import run_job
-from hybrid.ranks.algorithm_job import RankLibraryJob
-from hybrid.ranks.search_job import RankJob
-from hybrid.ranks.workers import RankNpu
+from hybrid.job.core import JobCore
+from hybrid.job.driver import Job, run_job
+from hybrid.ranks.backend import OnRanks
 from tests.property.ranks.test_ranks_library_job import run_on
 
 late: list[str] = []
@@ -62,12 +58,9 @@ def note_section(owner: Any, name: str) -> None:
 
 def main(ranks: str, *settings: str) -> None:
     Dispatcher.compile = compile_and_note
-    note_section(hybrid.job.search_job._Job, "_traverse_all")
-    note_section(hybrid.job.algorithm_job, "_run_all")
-    note_section(LibraryNpu, "compare")
-    note_section(RankJob, "_search_all")
-    note_section(RankLibraryJob, "_run_all")
-    note_section(RankNpu, "compare")
+    note_section(Job, "_run_all")
+    note_section(JobCore, "compare")
+    note_section(OnRanks, "compare")
     config = load_config(None, settings)
     if ranks == "1":
         run_job(config)

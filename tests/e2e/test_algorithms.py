@@ -16,8 +16,9 @@ from hybrid.cli.commands.run import library_account
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import ConfigError, NotCertified
-from hybrid.job.search_job import Finished, run_job
+from hybrid.job.driver import run_job
 from hybrid.registry import ALGORITHMS
+from hybrid.results.record import Finished
 from tests.json_schema import assert_records_fit
 
 Job = Callable[..., Finished]

@@ -15,7 +15,8 @@ from cpu_engine.errors import InputError
 from exchange.errors import ExchangeError
 from exchange.filesystem.disk import Disk
 from hybrid.config import load_config
-from hybrid.job.search_job import Finished, run_job
+from hybrid.job.driver import run_job
+from hybrid.results.record import Finished
 from tests.e2e.conftest import assert_exact, kronecker_pairs
 
 

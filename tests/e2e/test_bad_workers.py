@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.job.search_job import Finished
+from hybrid.results.record import Finished
 from tests.e2e.conftest import (
     ScriptedWorker,
     answer,

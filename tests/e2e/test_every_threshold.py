@@ -17,7 +17,7 @@ from hybrid.job.proof import prove_or_repair
 from hybrid.job.warm_up import looks_deep, make_engine
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 from tests.e2e.test_real_graphs import GRAPHS
 
 ENGINES = ("async", "level")
@@ -27,13 +27,13 @@ DEEP_SIZES = (16,)  # roads: rounds follow one another all along the way
 
 
 @pytest.fixture(scope="module")
-def partner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NpuPartner]:
+def solver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerSolver]:
     """One worker for all cores, as a resident service would have it."""
     config = load_config(None, ["npu.device=cpu", "exchange.format=binary"])
-    partner = NpuPartner(config, tmp_path_factory.mktemp("worker") / "worker.log", Trace())
-    partner.start()
-    yield partner
-    partner.close()
+    solver = WorkerSolver(config, tmp_path_factory.mktemp("worker") / "worker.log", Trace())
+    solver.start()
+    yield solver
+    solver.close()
 
 
 def small_graphs(shared: Path) -> Iterator[tuple[str, Graph]]:
@@ -43,15 +43,15 @@ def small_graphs(shared: Path) -> Iterator[tuple[str, Graph]]:
             yield properties.stem, graph
 
 
-def require_equal(graph: Graph, root: int, k: int, partner: NpuPartner) -> int:
+def require_equal(graph: Graph, root: int, k: int, solver: WorkerSolver) -> int:
     """Share on core [0, k) gives what the CPU gives alone, without repair; the rounds that were merged."""
-    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+    solver.publish_edges(graph.out_offsets, graph.out_targets, k)
     merged = 0
     for name in ENGINES:
         engine = make_engine(name, CoreSplit(graph, k))
         alone = traverse_alone(engine, root).level.copy()
-        found = traverse_together(engine, root, "share", partner, Trace())
-        assert partner.usable, partner.failure
+        found = traverse_together(engine, root, "share", solver, Trace())
+        assert solver.usable, solver.failure
         assert prove_or_repair(graph, found, root, k, Trace()) == 0, (name, k)
         assert np.array_equal(found.level, alone), (name, k)
         merged += found.npu.rounds_merged
@@ -59,11 +59,11 @@ def require_equal(graph: Graph, root: int, k: int, partner: NpuPartner) -> int:
 
 
 @pytest.mark.heavy
-def test_every_threshold_of_small_graphs(shared_data: Path, partner: NpuPartner) -> None:
+def test_every_threshold_of_small_graphs(shared_data: Path, solver: WorkerSolver) -> None:
     tried = merged = 0
     for _, graph in small_graphs(shared_data):
         for k in range(graph.n + 1):
-            merged += require_equal(graph, graph.n - 1, k, partner)
+            merged += require_equal(graph, graph.n - 1, k, solver)
             tried += 1
     assert tried > 100
     assert merged > tried
@@ -71,8 +71,8 @@ def test_every_threshold_of_small_graphs(shared_data: Path, partner: NpuPartner)
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", GRAPHS)
-def test_thresholds_of_larger_graphs(name: str, shared_data: Path, partner: NpuPartner) -> None:
+def test_thresholds_of_larger_graphs(name: str, shared_data: Path, solver: WorkerSolver) -> None:
     graph = build_graph(read_graph(shared_data / name), directed=GRAPHS[name])
     root = int(graph.in_sources[0])  # next to the largest hub
     sizes = DEEP_SIZES if looks_deep(graph) else SIZES
-    assert sum(require_equal(graph, root, k, partner) for k in sizes) >= len(sizes)
+    assert sum(require_equal(graph, root, k, solver) for k in sizes) >= len(sizes)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.job.search_job import Finished
+from hybrid.results.record import Finished
 from tests.e2e.conftest import ScriptedWorker, answer, assert_exact, honest_values, kronecker_pairs, lines_of
 from tests.protocol.second_user import NO_SECOND_USER, NOBODY, Attack, attack, private, shared
 

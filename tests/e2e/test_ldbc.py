@@ -14,7 +14,7 @@ import pytest
 
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from hybrid.registry import names_on_ranks
 from hybrid.results.record import Finished
 from tests.e2e.test_algorithms import LDBC, groups, pairs

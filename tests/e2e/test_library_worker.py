@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hybrid.config import load_config
-from hybrid.errors import ConfigError
-from hybrid.job.search_job import Finished, run_job
-from hybrid.offload.rounds import CoreRounds
+from hybrid.job.driver import run_job
+from hybrid.offload.rounds import Rounds
+from hybrid.offload.solver import Answer
+from hybrid.results.record import Finished
 
 FIELDS = {"pagerank": "rank", "wcc": "component", "sssp": "distance"}
 
@@ -62,15 +64,15 @@ def test_shared_equals_alone(
 def test_a_false_sum_is_found_out_and_computed_again(
     weighted: Path, exchange_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = CoreRounds.receive
+    honest = Rounds.receive
 
-    def lying(self: CoreRounds) -> np.ndarray | None:
-        values = honest(self)
-        return None if values is None else values * np.float32(1.5)
+    def lying(self: Rounds) -> Answer | None:
+        answer = honest(self)
+        return None if answer is None else replace(answer, values=answer.values * np.float32(1.5))
 
     alone = run(tmp_path, weighted, "pagerank", "npu.mode=off")
     expected = np.load(alone.folder / "rank.npy")
-    monkeypatch.setattr(CoreRounds, "receive", lying)
+    monkeypatch.setattr(Rounds, "receive", lying)
     found = run(tmp_path, weighted, "pagerank", "npu.mode=share", *external(exchange_directory))
     assert np.array_equal(np.load(found.folder / "rank.npy"), expected)
     assert "failed the check" in found.summary["npu"]["outcome"]
@@ -85,5 +87,20 @@ def test_what_cannot_be_shared_says_why(weighted: Path, tmp_path: Path) -> None:
     assert "whole weights" in told
     auto = run(tmp_path, weighted, "wcc", "npu.mode=auto").summary["npu"]
     assert (auto["mode"], auto["device"]) == ("off", "none")
-    with pytest.raises(ConfigError, match="breakeven"):
-        run(tmp_path, weighted, "pagerank", "npu.device=simulated:910b4")
+
+
+@pytest.mark.parametrize("mode", ["share", "race"])
+@pytest.mark.parametrize("algorithm", FIELDS)
+def test_a_simulated_device_serves_every_algorithm_that_shares(
+    algorithm: str, mode: str, weighted: Path, tmp_path: Path
+) -> None:
+    field = f"{FIELDS[algorithm]}.npy"
+    expected = np.load(run(tmp_path, weighted, algorithm, "npu.mode=off").folder / field)
+    found = run(tmp_path, weighted, algorithm, f"npu.mode={mode}", "npu.device=simulated:oracle")
+    values, npu = np.load(found.folder / field), found.summary["npu"]
+    assert values == pytest.approx(expected, rel=1e-5)
+    assert npu["outcome"].startswith("simulated: ")
+    assert npu["simulated"]["device"] == "simulated:oracle"
+    if mode == "share":
+        assert npu["rounds_merged"] == npu["rounds_sent"] >= 1
+        assert "no real NPU was used" in found.summary["verdict"]["text"]

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from cpu_engine.graph.formats import read_graph
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from tests.conftest import sweep
 
 GRAPHS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from hybrid.registry import ALGORITHMS
 
 

@@ -17,8 +17,8 @@ from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
-from hybrid.job.search_job import run_job
-from hybrid.ranks import algorithm_job as ranks_library
+from hybrid.job.driver import run_job
+from hybrid.ranks import backend
 from hybrid.registry import ALGORITHMS, names_on_ranks
 from hybrid.results.record import Finished
 from tests.damage import break_engine
@@ -121,14 +121,8 @@ def test_other_engines_of_bfs(more: tuple[str, ...], settings: Settings, monkeyp
 def test_a_job_on_ranks(name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings(name, "ranks=2")
     with monkeypatch.context() as broken:
-        if name == "bfs":
-            from hybrid.ranks.search_job import _Scatter
-
-            merge = _Scatter.merge
-            broken.setattr(_Scatter, "merge", lambda self, gathered: tuple(one + 1 for one in merge(self, gathered)))
-        else:
-            scatter = ranks_library._scatter
-            broken.setattr(ranks_library, "_scatter", lambda *given: scatter(*given) + 1)
+        scatter = backend.scatter
+        broken.setattr(backend, "scatter", lambda *given: scatter(*given) + 1)
         finished = (run_bfs_on if name == "bfs" else run_on)("ab", config)
     told(finished, name)
     assert "ranks" in finished.summary

@@ -15,9 +15,9 @@ from numba.core.dispatcher import Dispatcher
 from cpu_engine.bfs import asynchronous as bfs_async
 from hybrid.cli.commands.run import account
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from hybrid.ranks.warm_up import search_in_loopback
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +132,10 @@ def test_the_start_of_the_worker_has_its_own_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["share", "race"])
 def test_a_core_without_edges_starts_no_worker(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(self: NpuPartner) -> None:
+    def start(self: WorkerSolver) -> None:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr(NpuPartner, "start", start)
+    monkeypatch.setattr(WorkerSolver, "start", start)
     settings = ["graph.generator.kind=grid", "source=random:1", f"npu.mode={mode}", "core.size=1"]
     finished = run_job(load_config(None, [*settings, "result.report=false", f"output={tmp_path / 'out'}"]))
     assert finished.summary["npu"]["outcome"] == "off (the core of 1 has no edges)"

@@ -1,7 +1,7 @@
 """Hostile exchange directories: anything under every name that the protocol knows, changed between any two calls.
 
 One case is a short job, coordinator and worker. Nothing but an ExchangeError may leave a mailbox, and nothing at all a
-partner; no file outside of the directory changes, nothing of it is shown, and what is said is fit for a terminal.
+solver; no file outside of the directory changes, nothing of it is shown, and what is said is fit for a terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from exchange.filesystem.disk import Disk
 from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
 from hybrid.config import load_config
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 K = 8
 OFFSETS = np.arange(0, 2 * K + 1, 2)
@@ -108,55 +108,55 @@ class _Job:
         disk.meddle = self.meddle
         config = _config(rng.choice(["text", "binary"]))
         config = dataclasses.replace(config, exchange=dataclasses.replace(config.exchange, dir=str(directory)))
-        self.partner = NpuPartner(config, private / "worker.log", Trace())
-        self.partner._mailbox = CoordinatorMailbox(
+        self.solver = WorkerSolver(config, private / "worker.log", Trace())
+        self.solver._mailbox = CoordinatorMailbox(
             directory,
-            format=self.partner._mailbox.format,
+            format=self.solver._mailbox.format,
             max_bytes=65536,
-            token=self.partner._mailbox.token,
+            token=self.solver._mailbox.token,
             own_worker=rng.random() < 0.3,
             disk=disk,
         )
         self.worker = WorkerMailbox(directory, max_bytes=65536, disk=disk)
-        self.token = self.partner._mailbox.token
+        self.token = self.solver._mailbox.token
 
     def run(self) -> None:
-        rng, partner = self.rng, self.partner
+        rng, solver = self.rng, self.solver
         for _ in range(rng.choice([0, 0, 1, 3])):
             self.spoil()
         try:
             with contextlib.suppress(DirectoryRefused):
-                partner.start()
+                solver.start()
                 self.rounds()
         finally:
-            partner.close()
+            solver.close()
             self.worker.close()
-        for text in (partner.failure, partner.index_failure, partner.device):
+        for text in (solver.failure, solver.index_failure, solver.device):
             assert text.isprintable(), text
             assert "SECRET" not in text, text
 
     def rounds(self) -> None:
-        rng, partner = self.rng, self.partner
+        rng, solver = self.rng, self.solver
         program = rng.choice(["min-plus", "min-plus", "min-select", "or-and", "plus-times"])
-        partner.publish_edges(OFFSETS, TARGETS, K, program=program)
-        if program == "min-plus" and rng.random() < 0.3 and partner.usable:
-            partner.request_index()
+        solver.publish_edges(OFFSETS, TARGETS, K, program=program)
+        if program == "min-plus" and rng.random() < 0.3 and solver.usable:
+            solver.request_index()
         for _ in range(rng.randint(1, 3)):
-            if not partner.usable:
+            if not solver.usable:
                 break
             kind = np.float32 if program == "plus-times" else np.int32
             values = np.zeros((K,) if rng.random() < 0.5 else (2, K), kind)
-            partner.submit(values)
+            solver.submit(values)
             for _ in range(rng.randint(0, 4)):
                 rng.choice([self.spoil, self.spoil, self.serve, self.look])()
             for _ in range(2):
-                answer = partner.poll()
+                answer = solver.poll()
                 if answer is not None:
                     assert answer.values.shape == values.shape
                     assert all(fact.isprintable() for fact in answer.facts.values())
-            partner.poll_index()
-            partner._look_for_worker_facts()
-            partner.abandon()
+            solver.poll_index()
+            solver._look_for_worker_facts()
+            solver.abandon()
 
     # ------------------------------------------------------------------------------- an honest worker
 

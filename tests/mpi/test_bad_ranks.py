@@ -135,7 +135,7 @@ def failing(folder: Path, where: str, error: str, rank: int) -> dict[str, str]:
     [
         ("hybrid.ranks.parts.assemble", "MemoryError", 4, "not enough memory"),
         ("hybrid.ranks.parts.map_store", "OSError(28, 'No space left on device', 'x')", 4, "No space left"),
-        ("hybrid.ranks.search_job.warm_up_on_ranks", "RuntimeError('boom')", 1, "defect of Tandem"),
+        ("hybrid.ranks.backend.warm_up_on_ranks", "RuntimeError('boom')", 1, "defect of Tandem"),
     ],
 )
 def test_exception_on_one_rank_ends_all(

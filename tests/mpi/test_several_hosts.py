@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from tests.conftest import eventually
 from tests.mpi.hosts import Hosts, NoHosts, hosts_in
 from tests.mpi.jobs import Jobs, error_lines, finish, jobs_in

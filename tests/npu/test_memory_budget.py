@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 
 
 def test_a_job_within_one_mebibyte_gives_the_same_levels(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from hybrid.config import load_config
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 from tests.npu.twin import count_hops
 
 PATIENCE_S = 60.0
@@ -38,7 +38,7 @@ def places(tmp_path: Path, project_root: Path) -> Iterator[list[Path]]:
 
 @pytest.mark.heavy
 def test_two_workers_serve_two_jobs_at_once(places: list[Path], tmp_path: Path) -> None:
-    partners: list[NpuPartner] = []
+    solvers: list[WorkerSolver] = []
     try:
         for step, place in enumerate(places, start=1):
             options = [
@@ -46,27 +46,27 @@ def test_two_workers_serve_two_jobs_at_once(places: list[Path], tmp_path: Path) 
                 "npu.worker=external",
                 f"exchange.format={['text', 'binary'][step - 1]}",
             ]
-            partners.append(NpuPartner(load_config(None, options), tmp_path / "none.log", Trace()))
-            partners[-1].start()
-            partners[-1].publish_edges(np.arange(51), ((AROUND + step) % 50).astype(np.int32), 50)
+            solvers.append(WorkerSolver(load_config(None, options), tmp_path / "none.log", Trace()))
+            solvers[-1].start()
+            solvers[-1].publish_edges(np.arange(51), ((AROUND + step) % 50).astype(np.int32), 50)
         for turn in range(3):
             values = np.full(50, -1, np.int32)
             values[turn] = 0
-            for one in partners:
+            for one in solvers:
                 one.submit(values)  # both are at work before any answer is taken
-            for step, one in enumerate(partners, start=1):
+            for step, one in enumerate(solvers, start=1):
                 edges = np.column_stack((AROUND, (AROUND + step) % 50))
                 assert np.array_equal(answer_of(one), count_hops(edges, np.ones(50, np.int64), values))
-        assert [one.device for one in partners] == ["CPU", "CPU"]
+        assert [one.device for one in solvers] == ["CPU", "CPU"]
     finally:
-        for one in partners:
+        for one in solvers:
             one.close()
 
 
-def answer_of(partner: NpuPartner) -> np.ndarray:
+def answer_of(solver: WorkerSolver) -> np.ndarray:
     deadline = time.monotonic() + PATIENCE_S
-    while (answer := partner.poll()) is None:
-        assert partner.usable, partner.failure
+    while (answer := solver.poll()) is None:
+        assert solver.usable, solver.failure
         assert time.monotonic() < deadline
-        partner.wait()
+        solver.wait()
     return answer.values

@@ -12,9 +12,9 @@ import pytest
 
 from exchange.codec.index import CoreIndexArrays
 from hybrid.config import load_config
-from hybrid.offload.traverse import Answer
+from hybrid.offload.solver import Answer
 from hybrid.results.trace import Trace
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 from tests.npu import device_side
 from tests.npu.twin import any_marked, close_row, count_hops, hops_between_all, smallest_label, weighted_sum
 
@@ -37,10 +37,10 @@ ONES = np.ones(len(ENDS), np.int64)
 
 
 @pytest.fixture(scope="module", params=["binary", "text"])
-def partner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NpuPartner]:
+def solver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerSolver]:
     """One worker for all tests of a format: each leaves its core behind, and the next one asks for another."""
     overrides = ["npu.device=cpu", f"exchange.format={request.param}", "npu.round_timeout_s=60"]
-    made = NpuPartner(load_config(None, overrides), tmp_path_factory.mktemp("worker") / "worker.log", Trace())
+    made = WorkerSolver(load_config(None, overrides), tmp_path_factory.mktemp("worker") / "worker.log", Trace())
     try:
         made.start()
         yield made
@@ -48,13 +48,13 @@ def partner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         made.close()
 
 
-def ask(partner: NpuPartner, values: np.ndarray) -> Answer:
+def ask(solver: WorkerSolver, values: np.ndarray) -> Answer:
     deadline = time.monotonic() + PATIENCE_S
-    partner.submit(values)
-    while (answer := partner.poll()) is None:
-        assert partner.usable, partner.failure
+    solver.submit(values)
+    while (answer := solver.poll()) is None:
+        assert solver.usable, solver.failure
         assert time.monotonic() < deadline
-        partner.wait()
+        solver.wait()
     assert answer.values.shape == values.shape
     assert answer.values.dtype == values.dtype
     return answer
@@ -68,25 +68,25 @@ def some_values(rows: int | None, values: int = 7) -> np.ndarray:
 
 @pytest.mark.parametrize("rows", [None, 1, 5])
 @pytest.mark.parametrize("weighted", [False, True], ids=["hops", "weighted"])
-def test_min_plus(partner: NpuPartner, rows: int | None, weighted: bool) -> None:
+def test_min_plus(solver: WorkerSolver, rows: int | None, weighted: bool) -> None:
     weight = DRAW.integers(1, 9, len(PAIRS)) if weighted else None
-    partner.publish_edges(OFFSETS, TARGETS, K, weight=weight)
+    solver.publish_edges(OFFSETS, TARGETS, K, weight=weight)
     for _ in range(2):
         values = some_values(rows)
         if rows == 5:
             values[3] = -1  # a row that has nothing, and stays so
-        found = np.atleast_2d(ask(partner, values).values)
+        found = np.atleast_2d(ask(solver, values).values)
         for given, row in zip(np.atleast_2d(values), found, strict=True):
             twin = count_hops(ENDS, ONES, given) if weight is None else close_row(ENDS, weight[INSIDE], given)
             assert np.array_equal(row, twin)
 
 
 @pytest.mark.parametrize("rows", [None, 3])
-def test_min_select(partner: NpuPartner, rows: int | None) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, K, program="min-select")
+def test_min_select(solver: WorkerSolver, rows: int | None) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, K, program="min-select")
     labels = DRAW.integers(0, 2**31 - 1, (K,) if rows is None else (rows, K)).astype(np.int32)
     labels[..., 5] = -1
-    found = np.atleast_2d(ask(partner, labels).values)
+    found = np.atleast_2d(ask(solver, labels).values)
     for given, row in zip(np.atleast_2d(labels), found, strict=True):
         twin = smallest_label(ENDS, ONES, np.where(given < 0, 2**31, given.astype(np.int64)))
         assert np.array_equal(row, np.where(twin == 2**31, -1, twin))
@@ -94,69 +94,69 @@ def test_min_select(partner: NpuPartner, rows: int | None) -> None:
 
 @pytest.mark.parametrize("rows", [None, 4])
 @pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weighted"])
-def test_plus_times(partner: NpuPartner, rows: int | None, weighted: bool) -> None:
+def test_plus_times(solver: WorkerSolver, rows: int | None, weighted: bool) -> None:
     weight = DRAW.random(len(PAIRS)) if weighted else None
-    partner.publish_edges(OFFSETS, TARGETS, K, program="plus-times", weight=weight)
+    solver.publish_edges(OFFSETS, TARGETS, K, program="plus-times", weight=weight)
     shape = (K,) if rows is None else (rows, K)
     values = (DRAW.random(shape) * 1e-3).astype(np.float32)
-    found = np.atleast_2d(ask(partner, values).values)
+    found = np.atleast_2d(ask(solver, values).values)
     factors = ONES if weight is None else weight[INSIDE]
     expected = [weighted_sum(ENDS, factors, row) for row in np.atleast_2d(values)]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("rows", [None, 4])
-def test_or_and(partner: NpuPartner, rows: int | None) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, K, program="or-and")
+def test_or_and(solver: WorkerSolver, rows: int | None) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, K, program="or-and")
     marks = (DRAW.random((K,) if rows is None else (rows, K)) < 0.05).astype(np.int32)
-    found = np.atleast_2d(ask(partner, marks).values)
+    found = np.atleast_2d(ask(solver, marks).values)
     expected = [any_marked(ENDS, ONES, row > 0) for row in np.atleast_2d(marks)]
     assert np.array_equal(found, np.array(expected))
 
 
-def await_index(partner: NpuPartner) -> CoreIndexArrays | None:
+def await_index(solver: WorkerSolver) -> CoreIndexArrays | None:
     deadline = time.monotonic() + PATIENCE_S
-    while (index := partner.poll_index()) is None and not partner.index_failure:
-        assert partner.usable, partner.failure
+    while (index := solver.poll_index()) is None and not solver.index_failure:
+        assert solver.usable, solver.failure
         assert time.monotonic() < deadline
-        partner.wait()
+        solver.wait()
     return index
 
 
-def test_the_index_and_rounds_beside_it(partner: NpuPartner) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, K)
-    assert partner.poll_index() is None
-    assert partner.request_index()
+def test_the_index_and_rounds_beside_it(solver: WorkerSolver) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, K)
+    assert solver.poll_index() is None
+    assert solver.request_index()
     values = some_values(None)
-    assert np.array_equal(ask(partner, values).values, count_hops(ENDS, ONES, values))
-    index = await_index(partner)
-    assert index is not None, partner.index_failure
+    assert np.array_equal(ask(solver, values).values, count_hops(ENDS, ONES, values))
+    index = await_index(solver)
+    assert index is not None, solver.index_failure
     expected = hops_between_all(list(range(K)), ENDS)
     assert np.array_equal(index.distance, expected)
     assert index.farthest == expected[expected < 255].max()
     assert index.diameter == (None if expected.max() == 255 else expected.max())
     assert index.facts["device"] == "CPU"
-    assert partner.poll_index() is index
+    assert solver.poll_index() is index
     values = some_values(4)
-    answer = ask(partner, values).values
+    answer = ask(solver, values).values
     assert np.array_equal(answer, [count_hops(ENDS, ONES, row) for row in values])
-    partner.publish_edges(OFFSETS, TARGETS, 3)
-    assert partner.poll_index() is None, "another core has another index"
+    solver.publish_edges(OFFSETS, TARGETS, 3)
+    assert solver.poll_index() is None, "another core has another index"
 
 
-def test_a_core_without_an_index_says_why_and_rounds_go_on(partner: NpuPartner) -> None:
+def test_a_core_without_an_index_says_why_and_rounds_go_on(solver: WorkerSolver) -> None:
     size = 300
     line = np.arange(1, size, dtype=np.int32)
-    partner.publish_edges(np.append(np.arange(size), size - 1), line, size)
-    assert partner.request_index()
-    assert await_index(partner) is None
-    assert "a distance of" in partner.index_failure
-    partner.publish_edges(OFFSETS, TARGETS, K, program="or-and")
-    assert not partner.request_index()
-    assert "an index counts edges" in partner.index_failure
-    partner.publish_edges(OFFSETS, TARGETS, K)
+    solver.publish_edges(np.append(np.arange(size), size - 1), line, size)
+    assert solver.request_index()
+    assert await_index(solver) is None
+    assert "a distance of" in solver.index_failure
+    solver.publish_edges(OFFSETS, TARGETS, K, program="or-and")
+    assert not solver.request_index()
+    assert "an index counts edges" in solver.index_failure
+    solver.publish_edges(OFFSETS, TARGETS, K)
     values = some_values(None)
-    assert np.array_equal(ask(partner, values).values, count_hops(ENDS, ONES, values))
+    assert np.array_equal(ask(solver, values).values, count_hops(ENDS, ONES, values))
 
 
 @pytest.mark.heavy

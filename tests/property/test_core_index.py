@@ -21,8 +21,8 @@ from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.results.trace import Trace
 from hybrid.worker.index import CoreIndex, compute_index, core_digest, index_path, load_index, store_index
 from hybrid.worker.index_keeper import IndexKeeper
-from hybrid.worker.index_solver import IndexPartner
-from hybrid.worker.simulated import SimulatedPartner
+from hybrid.worker.index_solver import IndexSolver
+from hybrid.worker.simulated import SimulatedSolver
 from tests import naive
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,14 +94,14 @@ def test_the_closed_form_is_the_row_minima(k: int, data: st.DataObject) -> None:
 def test_a_core_too_deep_for_bytes_has_no_index() -> None:
     graph = build_graph(grid(1, 400), directed=False)
     assert compute_index(graph.out_offsets, graph.out_targets, graph.n) is None
-    partner = SimulatedPartner(fixed_delay("oracle", 0.0))
-    partner.publish_edges(graph.out_offsets, graph.out_targets, graph.n)
-    assert not partner.request_index()
-    assert "does not fit" in partner.index_failure
-    assert partner.poll_index() is None
+    solver = SimulatedSolver(fixed_delay("oracle", 0.0))
+    solver.publish_edges(graph.out_offsets, graph.out_targets, graph.n)
+    assert not solver.request_index()
+    assert "does not fit" in solver.index_failure
+    assert solver.poll_index() is None
 
 
-# ---------------------------------------------------------------------------------------------------- as a partner
+# ---------------------------------------------------------------------------------------------------- as a solver
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +113,16 @@ def graph() -> Graph:
 @pytest.mark.parametrize("mode", ["share", "race"])
 @pytest.mark.parametrize("k", [1, 40, 300])
 def test_searches_with_an_index(graph: Graph, engine_name: str, mode: str, k: int) -> None:
-    partner = IndexPartner(index_of(graph, k))
+    solver = IndexSolver(index_of(graph, k))
     split = CoreSplit(graph, k)
     engine, many = make_engine(engine_name, split), ManyEngine(split)
     roots = np.arange(0, graph.n, 29)
-    batch = many.together(roots, mode, partner, Trace())
+    batch = many.together(roots, mode, solver, Trace())
     for i, root in enumerate(roots.tolist()):
         alone = traverse_alone(engine, root).level.copy()
-        assert np.array_equal(traverse_together(engine, root, mode, partner, Trace()).level, alone)
+        assert np.array_equal(traverse_together(engine, root, mode, solver, Trace()).level, alone)
         assert np.array_equal(batch.found.of(i)[0], alone)
-    assert partner.usable
+    assert solver.usable
 
 
 def test_a_wrong_index_is_thrown_away(graph: Graph, tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_a_wrong_index_is_thrown_away(graph: Graph, tmp_path: Path) -> None:
     np.fill_diagonal(distance, 0)
     assert store_index(path, CoreIndex(distance))
     keeper = IndexKeeper(path, k, None)
-    partner = keeper.partner()
-    assert partner is not None
+    solver = keeper.solver()
+    assert solver is not None
     roots = np.arange(0, graph.n, 7)
     many = ManyEngine(CoreSplit(graph, k))
-    done = many.together(roots, "share", partner, Trace())
+    done = many.together(roots, "share", solver, Trace())
     assert prove_or_repair_many(graph, done, k, Trace()).any()
     assert np.array_equal(done.found.level, many.alone(roots).found.level)
-    partner.distrust("its values failed the certificate")
-    assert keeper.partner() is None
+    solver.distrust("its values failed the certificate")
+    assert keeper.solver() is None
     assert not path.exists()
 
 
@@ -185,10 +185,10 @@ def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(graph: Graph, tmp_
 
 
 def test_a_simulated_device_makes_the_index(graph: Graph, tmp_path: Path) -> None:
-    partner = SimulatedPartner(fixed_delay("oracle", 0.0))
-    partner.publish_edges(graph.out_offsets, graph.out_targets, 40)
-    keeper = IndexKeeper(tmp_path / "x.index", 40, partner)
-    indexed = keeper.partner()
+    solver = SimulatedSolver(fixed_delay("oracle", 0.0))
+    solver.publish_edges(graph.out_offsets, graph.out_targets, 40)
+    keeper = IndexKeeper(tmp_path / "x.index", 40, solver)
+    indexed = keeper.solver()
     assert indexed is not None
     assert np.array_equal(indexed.index.distance, index_of(graph, 40).distance)
     assert load_index(tmp_path / "x.index", 40) is not None
@@ -196,10 +196,10 @@ def test_a_simulated_device_makes_the_index(graph: Graph, tmp_path: Path) -> Non
 
 def test_an_index_takes_time() -> None:
     graph = build_graph(kronecker(9, 8, 1), directed=False)
-    partner = SimulatedPartner(fixed_delay("slow", 3600.0))
-    partner.publish_edges(graph.out_offsets, graph.out_targets, 40)
-    keeper = IndexKeeper(None, 40, partner)
-    assert keeper.partner() is None
+    solver = SimulatedSolver(fixed_delay("slow", 3600.0))
+    solver.publish_edges(graph.out_offsets, graph.out_targets, 40)
+    keeper = IndexKeeper(None, 40, solver)
+    assert keeper.solver() is None
     model = PROFILES["910b2"]
     assert model.index_s(8192, 2) > 2 * model.matmul(8192, 8192)
     assert model.index_s(8192, 3) > model.index_s(8192, 2) > model.index_s(8192, 1)
@@ -210,13 +210,13 @@ def test_an_index_takes_time() -> None:
 def test_batches_with_a_simulated_device(graph: Graph, mode: str) -> None:
     k, roots = 60, np.arange(0, graph.n, 3)
     many = ManyEngine(CoreSplit(graph, k))
-    partner = SimulatedPartner(PROFILES["910b2"], format="direct")
-    partner.publish_edges(graph.out_offsets, graph.out_targets, k)
-    partner.rehearse_run(lambda: many.together(roots, mode, partner, Trace()))
-    assert partner.delivered == 0, "a rehearsal is in no account"
-    done = many.together(roots, mode, partner, Trace())
+    solver = SimulatedSolver(PROFILES["910b2"], format="direct")
+    solver.publish_edges(graph.out_offsets, graph.out_targets, k)
+    solver.rehearse_run(lambda: many.together(roots, mode, solver, Trace()))
+    assert solver.delivered == 0, "a rehearsal is in no account"
+    done = many.together(roots, mode, solver, Trace())
     assert not prove_or_repair_many(graph, done, k, Trace()).any()
     assert np.array_equal(done.found.level, many.alone(roots).found.level)
     if mode == "share":
-        assert partner.computed_on_clock == 0
-        assert partner.modelled_s >= partner.model.round_s(k, 64, 1, "direct")
+        assert solver.computed_on_clock == 0
+        assert solver.modelled_s >= solver.model.round_s(k, 64, 1, "direct")

@@ -1,4 +1,4 @@
-"""Components and PageRank beside a partner that holds the core: honest, late, dying or lying, the result is right."""
+"""Components and PageRank beside a solver that holds the core: honest, late, dying or lying, the result is right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cpu_engine.pagerank.engine import PageRankEngine, pagerank
 from cpu_engine.pagerank.personalised import ManyRanksEngine
 from hybrid.offload.components import components_together
 from hybrid.offload.pagerank import iterate_together, pagerank_together
-from hybrid.offload.rounds import CoreRounds
+from hybrid.offload.rounds import Rounds
 from hybrid.results.trace import Trace
 from tests.core_solvers import ScriptedCoreSolver, Word
 
@@ -71,8 +71,8 @@ def test_components(mode: str, pairs: Pairs, directed: bool, data: st.DataObject
     graph = built(pairs, directed)
     k = data.draw(st.integers(0, graph.n), label="core size")
     split = CoreSplit(graph, k)
-    partner = script(data, spreading(core_matrix(*core_both_ways(split), k)))
-    found = components_together(CoreComponents(split), CoreRounds(partner, mode, Trace()), Trace())
+    solver = script(data, spreading(core_matrix(*core_both_ways(split), k)))
+    found = components_together(CoreComponents(split), Rounds(solver, mode, Trace()), Trace())
     expected = components(graph)
     assert np.array_equal(found.label, expected.label)
     assert found.count == expected.count
@@ -84,8 +84,8 @@ def test_false_labels_are_refused_or_found_out(pairs: Pairs, directed: bool, dat
     graph = built(pairs, directed)
     k = data.draw(st.integers(0, graph.n), label="core size")
     said = data.draw(st.lists(st.integers(-2, graph.n + 1), min_size=k, max_size=k), label="labels")
-    partner = script(data, lambda labels: np.array(said, np.int32))
-    rounds = CoreRounds(partner, "share", Trace())
+    solver = script(data, lambda labels: np.array(said, np.int32))
+    rounds = Rounds(solver, "share", Trace())
     found = components_together(CoreComponents(CoreSplit(graph, k)), rounds, Trace())
     right = np.array_equal(found.label, components(graph).label)
     assert check_components(graph, found.label).holds == right, "what is false does not pass the check"
@@ -98,9 +98,9 @@ def test_pagerank(definition: str, pairs: Pairs, directed: bool, data: st.DataOb
     graph = built(pairs, directed)
     k = data.draw(st.integers(0, graph.n), label="core size")
     matrix = core_matrix(graph.out_offsets, graph.out_targets, k)
-    partner = script(data, lambda given: (given @ matrix).astype(np.float32))
+    solver = script(data, lambda given: (given @ matrix).astype(np.float32))
     engine = PageRankEngine(graph, core_size=k, definition=definition)
-    rounds = CoreRounds(partner, data.draw(st.sampled_from(["share", "race"])), Trace())
+    rounds = Rounds(solver, data.draw(st.sampled_from(["share", "race"])), Trace())
     found = pagerank_together(engine, rounds, Trace(), tolerance=1e-7, iterations=150)
     expected = pagerank(graph, definition=definition, tolerance=1e-7, iterations=150)
     assert found.rank == pytest.approx(expected.rank, rel=2e-5)
@@ -118,7 +118,7 @@ def test_many_ranks_go_out_as_a_batch() -> None:
         return (given @ matrix).astype(np.float32)
 
     engine, alone = ManyRanksEngine(graph, 3, core_size=k), ManyRanksEngine(graph, 3)
-    rounds = CoreRounds(ScriptedCoreSolver(word, itertools.cycle([2])), "share", Trace())
+    rounds = Rounds(ScriptedCoreSolver(word, itertools.cycle([2])), "share", Trace())
     engine.begin(sources)
     alone.begin(sources)
     for _ in range(20):

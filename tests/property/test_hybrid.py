@@ -90,9 +90,7 @@ def test_cpu_alone_is_exact(engine: str, pairs: Pairs, directed: bool, data: st.
 @pytest.mark.parametrize("engine", ENGINES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_honest_partner_at_any_moment(
-    engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject
-) -> None:
+def test_honest_solver_at_any_moment(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
     graph = built(pairs, directed)
     if graph.n == 0:
         return
@@ -102,11 +100,11 @@ def test_honest_partner_at_any_moment(
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
     last = data.draw(st.none() | st.integers(0, 3), label="submissions that can be written")
     core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
-    partner = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime, last)
-    found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
+    solver = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime, last)
+    found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, solver, Trace())
     assert prove_or_repair(graph, found, root, k, Trace()) == 0, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0
-    assert not partner.busy
+    assert not solver.busy
     check(graph, pairs, directed, root, found)
 
 
@@ -130,8 +128,8 @@ def test_garbage_changes_nothing(engine: str, mode: str, pairs: Pairs, directed:
         both = (values >= 0) & (invented > values)  # a larger value than the one sent is refused by the reader
         return np.where(both | ((values >= 0) & (invented < 0)), values, invented).astype(np.int32)
 
-    partner = ScriptedCoreSolver(lie, itertools.cycle(delays))
-    found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, partner, Trace())
+    solver = ScriptedCoreSolver(lie, itertools.cycle(delays))
+    found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, solver, Trace())
     prove_or_repair(graph, found, root, k, Trace())
     check(graph, pairs, directed, root, found)
 
@@ -164,8 +162,8 @@ def test_deep_graphs(name: str, engine: str, mode: str) -> None:
         if mode == "off":
             found = traverse_alone(bfs, root)
         else:
-            partner = ScriptedCoreSolver(closing_word(core), itertools.cycle([1, 5, 40]))
-            found = traverse_together(bfs, root, mode, partner, Trace())
+            solver = ScriptedCoreSolver(closing_word(core), itertools.cycle([1, 5, 40]))
+            found = traverse_together(bfs, root, mode, solver, Trace())
         assert prove_or_repair(graph, found, root, k, Trace()) == 0
         check(graph, pairs, False, root, found)
 
@@ -178,8 +176,8 @@ def test_values_that_come_between_leaps() -> None:
     graph = built(pairs, directed=False)
     bfs = LevelBfs(CoreSplit(graph, 4))
     for delay in range(15, 24):
-        partner = ScriptedCoreSolver(closing_word([]), itertools.repeat(delay))
-        found = traverse_together(bfs, 0, "race", partner, Trace())
+        solver = ScriptedCoreSolver(closing_word([]), itertools.repeat(delay))
+        found = traverse_together(bfs, 0, "race", solver, Trace())
         assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
 
 

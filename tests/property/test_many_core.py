@@ -1,4 +1,4 @@
-"""Many searches beside a partner: exact whenever it answers, whatever it says, and if it dies in between."""
+"""Many searches beside a solver: exact whenever it answers, whatever it says, and if it dies in between."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def cases(draw: st.DrawFn) -> tuple[Pairs, bool, Graph, int, list[int]]:
 @pytest.mark.parametrize("mode", ["share", "race"])
 @given(case=cases(), delays=st.lists(st.integers(1, 5), min_size=1))
 @quick
-def test_an_honest_partner(mode: str, case: tuple[Pairs, bool, Graph, int, list[int]], delays: list[int]) -> None:
+def test_an_honest_solver(mode: str, case: tuple[Pairs, bool, Graph, int, list[int]], delays: list[int]) -> None:
     pairs, directed, graph, k, roots = case
     engine = ManyEngine(CoreSplit(graph, k))
-    partner = ScriptedCoreSolver(honest(graph, k), iter([*delays, *repeat(2, 1000)]))
+    solver = ScriptedCoreSolver(honest(graph, k), iter([*delays, *repeat(2, 1000)]))
     for _ in range(2):  # buffers are left clean
-        done = engine.together(np.array(roots), mode, partner, Trace(), parents=True)
-        assert partner.usable, partner.failure
-        assert not partner.busy
+        done = engine.together(np.array(roots), mode, solver, Trace(), parents=True)
+        assert solver.usable, solver.failure
+        assert not solver.busy
         assert np.array_equal(done.found.level, levels_by_root(graph, pairs, directed, roots))
         assert done.npu.values_rejected == 0
         assert not prove_or_repair_many(graph, done, k, Trace()).any()
@@ -100,20 +100,20 @@ def test_an_honest_partner(mode: str, case: tuple[Pairs, bool, Graph, int, list[
     room=st.sampled_from([1, 16, 10**9]),
 )  # fmt: skip
 @quick
-def test_a_partner_that_dies(
+def test_a_solver_that_dies(
     case: tuple[Pairs, bool, Graph, int, list[int]], mode: str, lifetime: int, last: int, room: int
 ) -> None:
     pairs, directed, graph, k, roots = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bfs_many_core, "LIST_VERTICES", room)  # frontiers put aside as lists, or as whole words
-        partner = ScriptedCoreSolver(honest(graph, k), repeat(3), lifetime, last)
-        done = ManyEngine(CoreSplit(graph, k)).together(np.array(roots), mode, partner, Trace())
+        solver = ScriptedCoreSolver(honest(graph, k), repeat(3), lifetime, last)
+        done = ManyEngine(CoreSplit(graph, k)).together(np.array(roots), mode, solver, Trace())
     assert np.array_equal(done.found.level, levels_by_root(graph, pairs, directed, roots))
 
 
 @given(case=cases(), mode=st.sampled_from(["share", "race"]), data=st.data())
 @quick
-def test_a_partner_that_lies(case: tuple[Pairs, bool, Graph, int, list[int]], mode: str, data: st.DataObject) -> None:
+def test_a_solver_that_lies(case: tuple[Pairs, bool, Graph, int, list[int]], mode: str, data: st.DataObject) -> None:
     pairs, directed, graph, k, roots = case
     shape_too = data.draw(st.booleans())
 
@@ -123,8 +123,8 @@ def test_a_partner_that_lies(case: tuple[Pairs, bool, Graph, int, list[int]], mo
         some = st.lists(st.integers(-3, 9), min_size=values.size, max_size=values.size)
         return np.array(data.draw(some), np.int32).reshape(values.shape)
 
-    partner = ScriptedCoreSolver(lie, repeat(1))
-    done = ManyEngine(CoreSplit(graph, k)).together(np.array(roots), mode, partner, Trace(), max_rounds=20)
+    solver = ScriptedCoreSolver(lie, repeat(1))
+    done = ManyEngine(CoreSplit(graph, k)).together(np.array(roots), mode, solver, Trace(), max_rounds=20)
     prove_or_repair_many(graph, done, k, Trace())
     assert np.array_equal(done.found.level, levels_by_root(graph, pairs, directed, roots))
 
@@ -134,9 +134,9 @@ def test_more_groups_than_one(mode: str) -> None:
     graph = build_graph(kronecker(9, 8, 1), directed=False)
     roots = np.random.default_rng(3).integers(0, graph.n, 150)
     k = 60
-    partner = ScriptedCoreSolver(honest(graph, k), repeat(1))
+    solver = ScriptedCoreSolver(honest(graph, k), repeat(1))
     trace = Trace()
-    done = ManyEngine(CoreSplit(graph, k)).together(roots, mode, partner, trace, parents=True)
+    done = ManyEngine(CoreSplit(graph, k)).together(roots, mode, solver, trace, parents=True)
     alone = ManyEngine(CoreSplit(graph, k)).alone(roots, parents=True)
     assert np.array_equal(done.found.level, alone.found.level)
     assert check_levels(graph, roots, done.found.level).holds
@@ -160,8 +160,8 @@ def test_deep_graphs_have_room_for_their_levels() -> None:
 def test_a_batch_that_never_ends_is_ended() -> None:
     graph = build_graph(kronecker(7, 8, 1), directed=False)
     word: Iterator[int] = repeat(1)
-    partner = ScriptedCoreSolver(lambda values: values, word)  # says: closed as it is
-    done = ManyEngine(CoreSplit(graph, 20)).together(np.arange(30, 60), "share", partner, Trace(), max_rounds=3)
+    solver = ScriptedCoreSolver(lambda values: values, word)  # says: closed as it is
+    done = ManyEngine(CoreSplit(graph, 20)).together(np.arange(30, 60), "share", solver, Trace(), max_rounds=3)
     prove_or_repair_many(graph, done, 20, Trace())
     assert check_levels(graph, np.arange(30, 60), done.found.level).holds
 

@@ -84,12 +84,12 @@ def test_gap_is_the_fixpoint(pairs: Pairs, directed: bool, block: int) -> None:
 @given(pairs=pairs_of_edges, directed=st.booleans(), data=st.data())
 @few
 def test_the_core_may_be_somebody_elses(definition: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
-    """A partner with the dense matrix of the core's arcs, and one who is gone every other time."""
+    """A solver with the dense matrix of the core's arcs, and one who is gone every other time."""
     graph = built(pairs, directed)
     k = data.draw(st.integers(0, graph.n), label="core")
     engine = PageRankEngine(graph, core_size=k, definition=definition)
     dense = core_matrix(graph, k)
-    for gone in data.draw(st.lists(st.booleans(), min_size=3, max_size=3), label="partner gone"):
+    for gone in data.draw(st.lists(st.booleans(), min_size=3, max_size=3), label="solver gone"):
         given_away = engine.core_contributions()
         assert given_away.dtype == np.float32
         engine.sweep_outside()

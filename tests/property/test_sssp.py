@@ -122,7 +122,7 @@ def close_core(graph: Graph, k: int, values: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(edges=edges_of(small) | edges_of(real), directed=st.booleans(), withhold=st.booleans(), data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_with_a_partner_for_the_core(
+def test_with_a_solver_for_the_core(
     strategy: str, edges: Edges, directed: bool, withhold: bool, data: st.DataObject
 ) -> None:
     graph = built(edges, directed)
@@ -130,7 +130,7 @@ def test_with_a_partner_for_the_core(
         return
     k = data.draw(st.integers(0, graph.n), label="core size")
     root = data.draw(st.integers(0, graph.n - 1), label="root")
-    answers = data.draw(st.integers(0, 30), label="answers until the partner dies")
+    answers = data.draw(st.integers(0, 30), label="answers until the solver dies")
     engine = SsspEngine(graph, core_size=k, strategy=strategy)
     engine.start(root, withhold_core=withhold)
     gone = not withhold

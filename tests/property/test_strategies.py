@@ -112,7 +112,7 @@ def test_alone(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> 
 @pytest.mark.parametrize("case", CASES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_with_an_honest_partner(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+def test_with_an_honest_solver(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
     graph = built(pairs, directed)
     if graph.n == 0:
         return
@@ -122,8 +122,8 @@ def test_with_an_honest_partner(case: str, pairs: Pairs, directed: bool, data: s
     delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
     core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
-    partner = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
-    found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, partner, Trace())
+    solver = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
+    found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, solver, Trace())
     assert certify(graph, found.level, found.parent, root).holds, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0
     check(graph, pairs, directed, root, found)
@@ -132,7 +132,7 @@ def test_with_an_honest_partner(case: str, pairs: Pairs, directed: bool, data: s
 @pytest.mark.parametrize("case", CASES)
 @given(pairs=graphs, directed=st.booleans(), data=st.data())
 @settings(max_examples=6, deadline=None)
-def test_with_a_lying_partner(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+def test_with_a_lying_solver(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
     graph = built(pairs, directed)
     if graph.n == 0:
         return
@@ -144,8 +144,8 @@ def test_with_a_lying_partner(case: str, pairs: Pairs, directed: bool, data: st.
         invented = np.array(data.draw(st.lists(st.integers(-1, graph.n), min_size=k, max_size=k)), np.int32)
         return np.where((values >= 0) & ((invented > values) | (invented < 0)), values, invented).astype(np.int32)
 
-    partner = ScriptedCoreSolver(lie, itertools.cycle([1, 3]))
-    found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, partner, Trace())
+    solver = ScriptedCoreSolver(lie, itertools.cycle([1, 3]))
+    found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, solver, Trace())
     prove_or_repair(graph, found, root, k, Trace())
     check(graph, pairs, directed, root, found)
 

@@ -87,18 +87,18 @@ def test_one_that_never_starts_or_lies_is_given_up() -> None:
 class Lender:
     """Stands in for a worker: lends what it is given."""
 
-    def __init__(self, partner: ScriptedCoreSolver) -> None:
-        self.partner = partner
+    def __init__(self, solver: ScriptedCoreSolver) -> None:
+        self.solver = solver
         self.refused: list[bool] = []
         self.lent = 0
 
     def lend(self, core: object) -> ScriptedCoreSolver | None:
         self.lent += 1
-        return self.partner if self.partner.usable else None
+        return self.solver if self.solver.usable else None
 
     def refuse(self, reason: str, *, lied: bool = True) -> None:
         self.refused.append(lied)
-        self.partner.distrust(reason)
+        self.solver.distrust(reason)
 
     def give_back(self) -> None:
         self.lent -= 1

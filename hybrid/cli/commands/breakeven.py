@@ -76,14 +76,14 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.experiments.breakeven.report import HTML_NAME, NOTE, write_break_even
     from hybrid.experiments.breakeven.workloads import make_workloads
     from hybrid.job.opening import open_graph
-    from hybrid.job.search_job import set_threads
-    from hybrid.results.record import tell_opened
+    from hybrid.job.warm_up import set_threads
+    from hybrid.results.record import log_opened
     from hybrid.results.trace import Trace
 
     if config.threads != "auto":
         set_threads(int(config.threads))
     opened = open_graph(config.graph, Trace())
-    tell_opened(opened)
+    log_opened(opened)
     graph = opened.graph
     if not graph.m:
         raise EnvironmentProblem("the graph has no edges, so there is nothing to measure", fix="choose another graph")

@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
         if found is None:
             raise EnvironmentProblem("nothing was measured on this machine", path=path, fix="run `tandem calibrate`")
     else:
-        from hybrid.job.search_job import set_threads
+        from hybrid.job.warm_up import set_threads
         from hybrid.planning.measurement import measure
 
         if config.threads != "auto":

@@ -288,28 +288,28 @@ def check_worker(config: Config) -> Iterator[Finding]:
 
     from hybrid.planning.device_profiles import SIMULATED
     from hybrid.results.trace import Trace
-    from hybrid.worker.solver import NpuPartner
+    from hybrid.worker.solver import WorkerSolver
 
     device = "auto" if config.npu.device.startswith(SIMULATED) else config.npu.device
     npu = dataclasses.replace(config.npu, worker="launch", device=device)
     with tempfile.TemporaryDirectory(prefix="tandem-doctor-") as scratch:
         trial = dataclasses.replace(config, npu=npu, exchange=dataclasses.replace(config.exchange, dir=None))
         log = Path(scratch) / "worker.log"
-        partner = NpuPartner(trial, log, Trace())
-        partner.start()
+        solver = WorkerSolver(trial, log, Trace())
+        solver.start()
         try:
             offsets, targets = np.array([0, 1, 2, 3, 3]), np.array([1, 2, 3], np.int32)
-            partner.publish_edges(offsets, targets, 4)
-            partner.submit(np.array([0, -1, -1, -1], np.int32))
+            solver.publish_edges(offsets, targets, 4)
+            solver.submit(np.array([0, -1, -1, -1], np.int32))
             answer = None
-            while answer is None and partner.usable:
-                partner.wait()
-                answer = partner.poll()
+            while answer is None and solver.usable:
+                solver.wait()
+                answer = solver.poll()
         finally:
-            partner.close()
+            solver.close()
         if answer is not None and answer.values.tolist() == [0, 1, 2, 3]:
-            ready = "" if partner.start_seconds is None else f", ready after {seconds(partner.start_seconds)}"
-            yield Finding("ok", "worker", f"computes rightly on {partner.device}{ready}")
+            ready = "" if solver.start_seconds is None else f", ready after {seconds(solver.start_seconds)}"
+            yield Finding("ok", "worker", f"computes rightly on {solver.device}{ready}")
         else:
-            why = partner.failure or f"wrong values {answer.values.tolist() if answer else ''}"
+            why = solver.failure or f"wrong values {answer.values.tolist() if answer else ''}"
             yield Finding("FAIL", "worker", why, "see the lines above; jobs still run on the CPU with npu.mode: off")

@@ -216,8 +216,8 @@ def _search_alone(opened: Any, config: Config, alone_ms: float | None) -> list[S
 
     from cpu_engine.bfs.level_synchronous import LevelBfs
     from cpu_engine.bfs.traversal import CoreSplit
-    from hybrid.job.search_job import set_threads
     from hybrid.job.sources import resolve_sources
+    from hybrid.job.warm_up import set_threads
     from hybrid.offload.traverse import traverse_alone
 
     sources = [one.internal for one in resolve_sources(opened.graph, config) if one.internal >= 0][:_MODELLED]

@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
 
         finished = run_on_ranks(replace(config, ranks=world.size), world)
     else:
-        from hybrid.job.search_job import run_job
+        from hybrid.job.driver import run_job
 
         if _is_large(config.graph):
             _require_room(config.graph)  # before there is a result folder or a worker

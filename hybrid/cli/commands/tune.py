@@ -95,10 +95,9 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.experiments.tune.report import Findings, write_findings
     from hybrid.experiments.tune.sweep import Grid, Sweep, core_sizes
     from hybrid.job.opening import open_graph
-    from hybrid.job.search_job import set_threads
     from hybrid.job.sources import resolve_sources
-    from hybrid.job.warm_up import say_if_slow
-    from hybrid.results.record import tell_opened
+    from hybrid.job.warm_up import say_if_slow, set_threads
+    from hybrid.results.record import log_opened
     from hybrid.results.trace import Trace
 
     if options.apply is not None:
@@ -107,7 +106,7 @@ def execute(options: argparse.Namespace) -> int:
         set_threads(int(config.threads))
     with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
         opened = open_graph(config.graph, Trace())
-    tell_opened(opened)
+    log_opened(opened)
     sources = resolve_sources(opened.graph, config)
     sizes = core_sizes(opened.graph, config, options.sizes, options.thresholds)
     engines = tuple(dict.fromkeys(options.engines or [config.engine]))

@@ -69,14 +69,14 @@ def _run_on_samples(name: str) -> None:
     """An algorithm on undirected and directed graphs, with whole and real weights and none if it looks at them."""
     from hybrid.algorithms import algorithm_named
     from hybrid.config.schema import Config
-    from hybrid.job.algorithm_job import warm_up_algorithm
     from hybrid.job.sample_graphs import sample_graph
+    from hybrid.job.warm_up_algorithms import warm_up_job
 
     algorithm = algorithm_named(name)
     kinds = (None, np.dtype(np.int64), np.dtype(np.float64)) if algorithm.weighted else (None,)
     for directed in (False, True):
         for kind in kinds:
-            warm_up_algorithm(algorithm, Config(), sample_graph(directed=directed, weight_kind=kind))
+            warm_up_job(algorithm, Config(), sample_graph(directed=directed, weight_kind=kind))
 
 
 def _read() -> None:

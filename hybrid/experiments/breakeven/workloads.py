@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -26,15 +27,16 @@ from cpu_engine.pagerank.personalised import ManyRanksEngine
 from hybrid.algorithms.algorithm import Check
 from hybrid.errors import NotCertified
 from hybrid.experiments.breakeven.experiment import Workload
-from hybrid.job.batches import warm_up_batches
 from hybrid.job.warm_up import make_engine, warm_up
+from hybrid.job.warm_up_algorithms import warm_up_batches
 from hybrid.offload.many_sources import ManyEngine
+from hybrid.offload.solver import CoreSolver
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.planning.core_statistics import core_statistics
 from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import fixed_delay
 from hybrid.results.trace import Trace
-from hybrid.worker.simulated import SimulatedPartner
+from hybrid.worker.simulated import SimulatedSolver
 
 RELATIVE = 1e-3  # of float32 sums over many arcs, against float64: ranks are compared, not certified
 SWEEPS = LDBC_ITERATIONS
@@ -52,14 +54,14 @@ class _Searches:
     def __init__(self, graph: Graph, roots: np.ndarray) -> None:
         self._graph, self._roots = graph, roots
         self._split = CoreSplit(graph)
-        self._partner = SimulatedPartner(fixed_delay("oracle", 0.0), format="direct")
+        self._solver = SimulatedSolver(fixed_delay("oracle", 0.0), format="direct")
 
     def inside(self) -> float:
         return _inside(self._graph, self._split.core_size)
 
     def _split_at(self, k: int) -> CoreSplit:
         self._split = CoreSplit(self._graph, k)
-        self._partner.publish_edges(self._graph.out_offsets, self._graph.out_targets, k)
+        self._solver.publish_edges(self._graph.out_offsets, self._graph.out_targets, k)
         return self._split
 
     def _prove(self, roots: np.ndarray, level: np.ndarray) -> None:
@@ -80,15 +82,17 @@ class SingleBfs(_Searches):
     def prepare(self, k: int, batch: int) -> None:
         self._engine = make_engine(self._name, self._split_at(k))
         for root in self._roots.tolist():
-            self._partner.rehearse(self._engine, root, "share")
+            self._solver.rehearse(partial(self._share, root))
 
     def run_cpu_only(self) -> float:
         return self._run(lambda root: traverse_alone(self._engine, root))
 
     def run_hybrid(self, device: DeviceModel) -> float:
-        partner, engine = self._partner, self._engine
-        partner.model = device
-        return self._run(lambda root: traverse_together(engine, root, "share", partner, Trace()))
+        self._solver.model = device
+        return self._run(lambda root: self._share(root, self._solver))
+
+    def _share(self, root: int, solver: CoreSolver) -> Traversed:
+        return traverse_together(self._engine, root, "share", solver, Trace())
 
     def _run(self, search: Callable[[int], Traversed]) -> float:
         took = 0.0
@@ -113,7 +117,7 @@ class BatchBfs(_Searches):
     def prepare(self, k: int, batch: int) -> None:
         self._engine, self._some = ManyEngine(self._split_at(k)), np.resize(self._roots, batch)
         self._engine.alone(self._some)
-        self._partner.rehearse_run(lambda: self._engine.together(self._some, "share", self._partner, Trace()))
+        self._solver.rehearse(lambda solver: self._engine.together(self._some, "share", solver, Trace()))
 
     def run_cpu_only(self) -> float:
         began = time.perf_counter()
@@ -123,10 +127,10 @@ class BatchBfs(_Searches):
         return took
 
     def run_hybrid(self, device: DeviceModel) -> float:
-        partner = self._partner
-        partner.model = device
+        solver = self._solver
+        solver.model = device
         began = time.perf_counter()
-        done = self._engine.together(self._some, "share", partner, Trace())
+        done = self._engine.together(self._some, "share", solver, Trace())
         took = time.perf_counter() - began
         self._prove(self._some, done.found.level)
         return took

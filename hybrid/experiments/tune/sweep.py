@@ -6,32 +6,39 @@ finished, and is not measured again; simulated devices stay apart from real ones
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 import numpy as np
 
-from cpu_engine.bfs.traversal import CoreSplit, Traversal
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.algorithm import Task
+from hybrid.algorithms.bfs import Bfs
 from hybrid.cli.terminal import note
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
 from hybrid.experiments.tune.advice import ORACLE_DEVICE
 from hybrid.experiments.tune.points import NO_DEVICE, Journal, Point, Setting, many_engine
-from hybrid.experiments.tune.runs import ManyRuns, Partner, Runs, SingleRuns
 from hybrid.interrupts import interrupts_held
-from hybrid.job.batches import warm_up_batches
+from hybrid.job.engines import Engine, Unit, engine_for, rehearsal
 from hybrid.job.sources import Source
+from hybrid.job.units import units_of
+from hybrid.job.verdict import turns
 from hybrid.job.warm_up import looks_deep, make_engine, warm_up
-from hybrid.offload.traverse import NpuTally, traverse_together
+from hybrid.job.warm_up_algorithms import warm_up_batches
+from hybrid.offload.rounds import Tally
+from hybrid.offload.solver import Device
+from hybrid.offload.traverse import traverse_together
 from hybrid.planning.core_statistics import CoreStatistics, core_statistics
 from hybrid.planning.plan import CELL_BYTES, largest_core
 from hybrid.planning.planner import SMALLEST_CORE, Candidate, predict
 from hybrid.planning.prediction import surroundings, typical_root, typical_search
 from hybrid.results.trace import Trace
-from hybrid.worker.simulated import SimulatedPartner, simulated_partner
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.simulated import simulated_solver
+from hybrid.worker.solver import WorkerSolver
 
 
 @dataclass(frozen=True)
@@ -107,12 +114,11 @@ class Sweep:
             )
         self.statistics = core_statistics(graph, max(1, min(graph.n, largest_core(config.core))))
         self._measured = 0
-        self._partner: Partner | None = None
+        self._solver: Device | None = None
         self._device = ""
         self._published = -1
         self._split = CoreSplit(graph)
-        self._engines: dict[str, Traversal] = {}
-        self._runs: dict[str, Runs] = {}
+        self._runs: dict[str, tuple[Engine, list[Unit]]] = {}
         self._searches: dict[str, CoreStatistics] = {}
         self._hopeless: dict[str, str] = {}  # real devices that never served, and why
 
@@ -138,10 +144,10 @@ class Sweep:
         return [self.journal.points[setting] for setting in settings]
 
     def close(self) -> None:
-        partner, self._partner = self._partner, None
-        if partner is not None:
+        solver, self._solver = self._solver, None
+        if solver is not None:
             with interrupts_held():
-                partner.close()
+                solver.close()
 
     def _done(self, setting: Setting) -> bool:
         known = self.journal.points.get(setting)
@@ -153,35 +159,36 @@ class Sweep:
     # --------------------------------------------------------------------------------------------- one point
 
     def _measure(self, setting: Setting) -> Point:
-        runs, partner = self._runs_of(setting), self._partner_for(setting)
+        (engine, units), solver = self._runs_of(setting), self._solver_for(setting)
         empty = self._empty(setting)
-        if partner is not None:
-            self._hand_over(partner, setting.k)
-        if setting.k and (partner is None or not partner.usable):
-            return self._failed(setting, empty, partner)
-        clocked = partner.on_clock_s if isinstance(partner, SimulatedPartner) else 0.0
-        repeats, searches = self.config.compare.repeats, runs.searches
-        times = np.zeros((2, repeats, runs.count))
-        edges, tally = np.zeros(2), NpuTally()
-        for column in range(runs.count):
-            if isinstance(partner, SimulatedPartner):
-                runs.rehearse(column, setting.mode, partner)
-            for row in range(repeats):
-                for way in (0, 1) if row % 2 == 0 else (1, 0):  # in turns, and neither always first
-                    ran = runs.run(column, setting.mode, partner if way else None)
-                    times[way, row, column] = ran.seconds
-                    edges[way] += ran.edges
-                    if way and partner is not None:
-                        _add(tally, ran.npu)
-                        if ran.repaired and ran.npu.rounds_merged and partner.usable:
-                            partner.distrust("a result that it took part in failed the certificate")
-                        if not partner.usable:
-                            return self._failed(setting, empty, partner)
-        each = repeats * searches
+        if solver is not None:
+            self._hand_over(solver, setting.k)
+        if setting.k and (solver is None or not solver.usable):
+            return self._failed(setting, empty, solver)
+        clocked = 0.0 if solver is None else solver.on_clock_s
+        repeats, mode = self.config.compare.repeats, setting.mode
+        times = np.zeros((2, repeats, len(units)))
+        edges, tally = np.zeros(2), Tally()
+        for way, row, column in turns(repeats, len(units)):
+            unit, beside = units[column], solver if way else None
+            if way == row == 0 and solver is not None:
+                solver.rehearse(rehearsal(engine, unit, mode))
+            began = time.perf_counter()
+            done = engine.alone(unit, Trace()) if beside is None else engine.together(unit, beside, mode, Trace())
+            times[way, row, column] = time.perf_counter() - began
+            proven = engine.prove(unit, done, Trace())
+            edges[way] += sum(found.counters["edges_looked_at"] for found, _ in proven)
+            if beside is not None:
+                tally.add(done.tally)
+                if done.tally.rounds_merged and beside.usable and any(repair is not None for _, repair in proven):
+                    beside.distrust("a result that it took part in failed the certificate")
+                if not beside.usable:
+                    return self._failed(setting, empty, beside)
+        each = repeats * len(self.roots)
         predicted = self._predict(setting)
         return replace(
             empty,
-            ran_on="" if partner is None else partner.device,
+            ran_on="" if solver is None else solver.device,
             cpu_only=tuple(map(tuple, times[0].tolist())),
             hybrid=tuple(map(tuple, times[1].tolist())),
             rounds_sent=tally.rounds_sent / each,
@@ -190,10 +197,10 @@ class Sweep:
             values_received=tally.values_received / each,
             edges_cpu_only=float(edges[0]) / each,
             edges_hybrid=float(edges[1]) / each,
-            on_clock_s=partner.on_clock_s - clocked if isinstance(partner, SimulatedPartner) else 0.0,
+            on_clock_s=0.0 if solver is None else solver.on_clock_s - clocked,
             certified=2 * each,
-            predicted_cpu_only_s=None if predicted is None else runs.count * predicted[0],
-            predicted_s=None if predicted is None else runs.count * predicted[1],
+            predicted_cpu_only_s=None if predicted is None else len(units) * predicted[0],
+            predicted_s=None if predicted is None else len(units) * predicted[1],
         )
 
     def _empty(self, setting: Setting) -> Point:
@@ -203,8 +210,8 @@ class Sweep:
         threshold = int(known.degree[k - 1]) if k else 0
         return Point(setting, threshold, int(known.inside[k]), part, known.density(k), measured_at=now)
 
-    def _failed(self, setting: Setting, empty: Point, partner: Partner | None) -> Point:
-        reason = self._hopeless.get(setting.device, "") if partner is None else partner.failure
+    def _failed(self, setting: Setting, empty: Point, solver: Device | None) -> Point:
+        reason = self._hopeless.get(setting.device, "") if solver is None else solver.failure
         served = any(one.good and one.setting.device == setting.device for one in self.journal.points.values())
         if not setting.simulated and not served:
             self._hopeless[setting.device] = reason
@@ -213,45 +220,45 @@ class Sweep:
 
     # ------------------------------------------------------------------------------------- device and engine
 
-    def _partner_for(self, setting: Setting) -> Partner | None:
+    def _solver_for(self, setting: Setting) -> Device | None:
         """The device of a setting, started if need be; None without a core, or where it has never served."""
         if setting.k == 0 or setting.device in self._hopeless:
             return None
-        if self._partner is None or self._device != setting.device:
+        if self._solver is None or self._device != setting.device:
             self.close()
             npu = replace(self.config.npu, device=setting.device, mode=setting.mode)
             config = replace(self.config, npu=npu)
             log = self.journal.folder / "worker.log"
-            self._partner = simulated_partner(config) or NpuPartner(config, log, Trace())
+            self._solver = simulated_solver(config) or WorkerSolver(config, log, Trace())
             self._device, self._published = setting.device, -1
-            self._partner.start()
-        return self._partner
+            self._solver.start()
+        return self._solver
 
-    def _hand_over(self, partner: Partner, k: int) -> None:
+    def _hand_over(self, solver: Device, k: int) -> None:
         """Publish the core, and let the device serve a first round that is not timed."""
         if self._published != k:
-            partner.publish_edges(self.graph.out_offsets, self.graph.out_targets, k)
+            solver.publish_edges(self.graph.out_offsets, self.graph.out_targets, k)
             self._published = k
-            if isinstance(partner, NpuPartner):
-                root, engine = typical_root(self.graph), self._engine(self.config.engine)
-                traverse_together(engine, root, "share", partner, Trace(), self.config.npu.max_rounds)
+            if solver.cold:
+                engine = make_engine(self.config.engine, self._split, self._strategy(self.config.engine))
+                root = typical_root(self.graph)
+                traverse_together(engine, root, "share", solver, Trace(), self.config.npu.max_rounds)
 
-    def _runs_of(self, setting: Setting) -> Runs:
+    def _runs_of(self, setting: Setting) -> tuple[Engine, list[Unit]]:
+        """What is run and proven: each root by itself, or so many at once."""
         if self._split.core_size != setting.k:
-            self._split, self._engines, self._runs = CoreSplit(self.graph, setting.k), {}, {}
+            self._split, self._runs = CoreSplit(self.graph, setting.k), {}
         if setting.engine not in self._runs:
-            max_rounds = self.config.npu.max_rounds
-            if setting.batch > 1:
-                made: Runs = ManyRuns(self.graph, self._split, self.roots, setting.batch, max_rounds)
-            else:
-                made = SingleRuns(self.graph, self._engine(setting.engine), self.roots, setting.k, max_rounds)
-            self._runs[setting.engine] = made
+            config = self.config
+            if setting.batch == 1:
+                bfs = replace(config.bfs, strategy=self._strategy(setting.engine))
+                config = replace(config, engine=setting.engine, bfs=bfs)
+            ids = self.graph.user_ids[self.graph.user_position[self.roots]]
+            sources = [Source(int(one), root) for one, root in zip(ids, self.roots, strict=True)]
+            tasks = [Task(self.graph, config, source) for source in sources]
+            engine = engine_for(Bfs(), tasks[0], self._split, batch=setting.batch)
+            self._runs[setting.engine] = engine, units_of(tasks, setting.batch)
         return self._runs[setting.engine]
-
-    def _engine(self, name: str) -> Traversal:
-        if name not in self._engines:
-            self._engines[name] = make_engine(name, self._split, self._strategy(name))
-        return self._engines[name]
 
     # --------------------------------------------------------------------------------------------- prediction
 
@@ -272,8 +279,3 @@ class Sweep:
         table = predict(self._searches[setting.engine], here.device, here.rates, here.around, [setting.k])
         row: Candidate = table.candidates[0]
         return table.cpu_only_s, row.share_s if setting.mode == "share" else row.race_s
-
-
-def _add(total: NpuTally, one: NpuTally) -> None:
-    for name in ("rounds_sent", "rounds_merged", "values_adopted", "values_received"):
-        setattr(total, name, getattr(total, name) + getattr(one, name))

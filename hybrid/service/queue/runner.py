@@ -7,27 +7,21 @@ import logging
 import time
 from typing import Any
 
-import numba
 import numpy as np
 
-from cpu_engine.bfs.level_synchronous import LevelBfs
-from cpu_engine.bfs.many.engine import ROOTS_PER_PASS, ManyBfs, ManyResult
+from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
 from cpu_engine.graph.graph import Graph
-from hybrid.algorithms import algorithm_named, description_of
-from hybrid.algorithms.algorithm import Algorithm, Arrays, Description, Found, Task
-from hybrid.algorithms.bfs import Bfs, reach_nothing
-from hybrid.algorithms.distribution import describe_spread
+from hybrid.algorithms import algorithm_named
+from hybrid.algorithms.algorithm import Algorithm, Arrays, Task
 from hybrid.api.options import configured
 from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config
-from hybrid.errors import NotCertified
-from hybrid.job.algorithm_job import LibraryRun, conclude_run, run_once, warm_up_algorithm
-from hybrid.job.batches import warm_up_batches
 from hybrid.job.failed_proof import Repair
 from hybrid.job.sources import Source, resolve_sources
-from hybrid.job.verdict import Verdict
-from hybrid.job.warm_up import warm_up
-from hybrid.offload.traverse import Traversed, traverse_alone
+from hybrid.job.units import has_edges, in_order, run_unit, units_of
+from hybrid.job.warm_up_algorithms import warm_up_hybrid, warm_up_job
+from hybrid.results.record import describe_findings
+from hybrid.results.run_record import Run
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.events import EventBus, LiveTrace
 from hybrid.service.http.problems import Problem, problem_of
@@ -49,13 +43,12 @@ from hybrid.service.queue.jobs import (
 from hybrid.service.queue.journal import Journal
 from hybrid.service.rank_pool.jobs import PoolJobs
 from hybrid.service.rank_pool.pool import PoolLost
-from hybrid.service.worker.jobs import JobHelp
+from hybrid.service.worker.jobs import LentCore
 from hybrid.service.worker.pool import Workers
 
 _log = logging.getLogger(__name__)
 MOST_LOSSES = 3  # pools that may end with a job before it is given up
 FEW_SOURCES = 8  # searched one by one, level by level in the trace; more go 64 at a time
-Checked = tuple[list[LibraryRun], Verdict | None]
 
 
 class Runner:
@@ -135,93 +128,60 @@ class Runner:
         graph, trace = entry.graph, job.trace
         assert graph is not None
         config = job_config(job, self._workers.config)
-        description = description_of(job.algorithm)
-        sources: list[Source | None] = list(resolve_sources(graph, config)) if description.sourced else [None]
+        algorithm = algorithm_named(job.algorithm)
+        sources: list[Source | None] = list(resolve_sources(graph, config)) if algorithm.sourced else [None]
         job.total = len(sources)
         tasks = [Task(graph, config, source) for source in sources]
-        if self.rank_pool is not None and self.rank_pool.takes(job, config):
-            self._run_on_ranks(job, entry, description, tasks)
-            return
-        help = JobHelp(self._workers, entry.id, tasks[0], job.algorithm, len(tasks), trace)
-        try:
-            self._say(job, "compiling")
-            with self._compute.interruptible(), trace.span("coordinator", "compile"):
-                self._warm_up(description, config, graph)
-            help.open()
-            self._say(job, "running")
-            with self._compute.interruptible():
-                help.prepare()
-                search = self._search if isinstance(description, Bfs) else self._compute_all
-                runs, verdict = search(job, tasks, help)
-        finally:
-            help.close()
-        self._say(job, "writing")
-        with trace.span("coordinator", "write"):
-            arrays = {"vertex": graph.user_ids, **stack([run.arrays for run in runs])}
-            job.summary = summarise(description, graph, runs, job)
-            job.summary |= {"npu": help.describe(), "verdict": None if verdict is None else verdict.as_dict()}
-            self.disk.make_room(sum(array.nbytes for array in arrays.values()))
-            self._journal.write_result(job.id, arrays, trace.events)
-
-    def _run_on_ranks(self, job: Job, entry: Entry, description: Description, tasks: list[Task]) -> None:
-        """The pool computes, this process checks."""
-        assert self.rank_pool is not None
-        graph, trace = tasks[0].graph, job.trace
         self._say(job, "compiling")
         with self._compute.interruptible(), trace.span("coordinator", "compile"):
-            self._warm_up(description, tasks[0].config, graph)
-        self._say(job, "running" if self.rank_pool.is_up else "waiting for the ranks")
-        with self._compute.interruptible():
-            runs, account = self.rank_pool.compute(job, entry, tasks, self._advance)
+            self._warm_up(algorithm, config, graph)
+        if self.rank_pool is not None and self.rank_pool.takes(job, config):
+            self._say(job, "running" if self.rank_pool.is_up else "waiting for the ranks")
+            with self._compute.interruptible():
+                runs, account = self.rank_pool.compute(job, entry, algorithm, tasks, self._advance)
+            further = {"ranks": account, "losses": job.losses}
+        else:
+            runs, further = self._run_here(job, entry, algorithm, tasks)
         self._say(job, "writing")
         with trace.span("coordinator", "write"):
             arrays = {"vertex": graph.user_ids, **stack([run.arrays for run in runs])}
-            job.summary = {**summarise(description, graph, runs, job), "ranks": account, "losses": job.losses}
+            job.summary = {**summarise(algorithm, graph, runs, job), **further}
             self.disk.make_room(sum(array.nbytes for array in arrays.values()))
             self._journal.write_result(job.id, arrays, trace.events)
 
-    def _warm_up(self, description: Description, config: Config, graph: Graph) -> None:
+    def _run_here(
+        self, job: Job, entry: Entry, algorithm: Algorithm, tasks: list[Task]
+    ) -> tuple[list[Run], dict[str, Any]]:
+        """By this process, beside a resident worker if there is one; the runs, and what the summary says besides."""
+        batch = ROOTS_PER_PASS if algorithm.name == "bfs" and len(tasks) > FEW_SOURCES else 1
+        trace, runs = job.trace, []
+        lent = LentCore(self._workers, entry.id, tasks, algorithm, batch, trace)
+        try:
+            lent.open()
+            self._say(job, "running")
+            with self._compute.interruptible():
+                if batch > 1:
+                    with trace.span("coordinator", "compile"):
+                        warm_up_hybrid(algorithm, tasks[0].config, tasks[0].graph, batch)
+                engine = lent.prepare()
+                for unit in units_of(tasks, batch):
+                    source = unit[0].source
+                    trace.source = None if source is None or len(unit) > 1 else source.user_id
+                    runs += run_unit(algorithm, engine, unit, lent.core)
+                    self._advance(job, len(unit))
+                trace.source = None
+                verdict = lent.compare(engine, units_of([task for task in tasks if has_edges(task)], batch), runs)
+        finally:
+            lent.close()
+        told = None if verdict is None else verdict.as_dict()
+        return in_order(tasks, runs), {"npu": lent.describe(runs), "verdict": told}
+
+    def _warm_up(self, algorithm: Algorithm, config: Config, graph: Graph) -> None:
         kind = None if graph.weight is None else graph.weight.dtype
-        known = (description.name, graph.directed, kind)
-        if known in self._warm:
-            return
-        if isinstance(description, Algorithm):
-            warm_up_algorithm(description, config, graph)
-        else:
-            warm_up("level")
-        self._warm.add(known)
-
-    def _compute_all(self, job: Job, tasks: list[Task], help: JobHelp) -> Checked:
-        algorithm, runs = algorithm_named(job.algorithm), []
-        for task in tasks:
-            job.trace.source = None if task.source is None else task.source.user_id
-            runs.append(run_once(algorithm, task, job.trace, help.npu))
-            self._advance(job, 1)
-        job.trace.source = None
-        return runs, help.compare(None, tasks, _spent(runs))
-
-    def _search(self, job: Job, tasks: list[Task], help: JobHelp) -> Checked:
-        if len(tasks) > FEW_SOURCES:
-            return self._search_many(job, tasks, help)
-        engine, runs, trace = LevelBfs(help.split(tasks[0].graph)), [], job.trace
-        for task in tasks:
-            assert task.source is not None
-            trace.source = task.source.user_id
-            runs.append(_search_one(engine, task, help, trace))
-            self._advance(job, 1)
-        trace.source = None
-        return runs, help.compare(engine, tasks, _spent(runs))
-
-    def _search_many(self, job: Job, tasks: list[Task], help: JobHelp) -> Checked:
-        engine, runs, trace = ManyBfs(tasks[0].graph), [], job.trace
-        if help.helps:
-            with trace.span("coordinator", "compile"):
-                warm_up_batches()
-        for first in range(0, len(tasks), ROOTS_PER_PASS):
-            some = tasks[first : first + ROOTS_PER_PASS]
-            runs += _search_together(engine, some, help, trace)
-            self._advance(job, len(some))
-        return runs, help.compare(None, tasks, _spent(runs))
+        known = (algorithm.name, graph.directed, kind)
+        if known not in self._warm:
+            warm_up_job(algorithm, config, graph)
+            self._warm.add(known)
 
     def _say(self, job: Job, phase: str) -> None:
         job.phase = phase
@@ -230,61 +190,6 @@ class Runner:
     def _advance(self, job: Job, amount: int) -> None:
         job.done += amount
         self.book.publish(job)
-
-
-def _search_one(engine: LevelBfs, task: Task, help: JobHelp, trace: LiveTrace) -> LibraryRun:
-    """One search, beside the worker if there is one; what then fails its check is searched again without."""
-    t0 = trace.now()
-    if task.root < 0:
-        return conclude_run(_Checked(), task, reach_nothing(task), trace.now() - t0, trace)
-
-    def conclude(done: Traversed, *, repair: bool = True) -> LibraryRun:
-        counters = {"steps": done.steps, "edges_looked_at": done.edges_looked_at}
-        found = Found({"level": done.level, "parent": done.parent}, counters)
-        return conclude_run(_Checked(), task, found, trace.now() - t0, trace, repair=repair)
-
-    shared = help.search(engine, task.root)
-    if shared is not None:
-        try:
-            return conclude(shared, repair=False)
-        except NotCertified as error:
-            help.reject(error.reason)
-    return conclude(traverse_alone(engine, task.root, trace))
-
-
-def _search_together(engine: ManyBfs, tasks: list[Task], help: JobHelp, trace: LiveTrace) -> list[LibraryRun]:
-    """Up to 64 searches in one pass; the same."""
-    roots, t0 = np.array([task.root for task in tasks if task.root >= 0], np.int64), trace.now()
-
-    def conclude(found: ManyResult, *, repair: bool = True) -> list[LibraryRun]:
-        seconds, at, runs = (trace.now() - t0) / len(tasks), 0, []
-        for task in tasks:
-            one = reach_nothing(task)
-            if task.root >= 0:
-                level, parent = found.of(at)
-                assert parent is not None
-                one, at = Found({"level": level, "parent": parent}), at + 1
-            runs.append(conclude_run(_Checked(), task, one, seconds, trace, repair=repair))
-        return runs
-
-    shared = help.search_many(roots) if roots.size else None
-    if shared is not None:
-        try:
-            return conclude(shared.found, repair=False)
-        except NotCertified as error:
-            help.reject(error.reason)
-    found = engine.run(roots, parents=True)
-    trace.add("cpu", "step", t0, engine="many", direction="auto", level=-1, frontier=int(roots.size),
-              edges=found.edges_looked_at)  # fmt: skip
-    return conclude(found)
-
-
-def _spent(runs: list[LibraryRun]) -> float:
-    return sum(run.seconds_run for run in runs)
-
-
-class _Checked(Bfs, Algorithm):
-    """BFS as something that is checked like the others; it is run here."""
 
 
 def job_config(job: Job, base: Config) -> Config:
@@ -297,6 +202,7 @@ def job_config(job: Job, base: Config) -> Config:
     enabled = config.compare.enabled if "compare.enabled" in options else base.compare.enabled
     compare = dataclasses.replace(base.compare, enabled=enabled)
     graph = dataclasses.replace(config.graph, cache_dir=base.graph.cache_dir)
+    config = dataclasses.replace(config, engine="level")  # of a search in this process
     return dataclasses.replace(config, graph=graph, npu=npu, core=base.core, exchange=base.exchange, compare=compare)
 
 
@@ -307,24 +213,13 @@ def stack(runs: list[Arrays]) -> Arrays:
     return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
 
 
-def summarise(description: Description, graph: Graph, runs: list[LibraryRun], job: Job) -> dict[str, Any]:
+def summarise(algorithm: Algorithm, graph: Graph, runs: list[Run], job: Job) -> dict[str, Any]:
     """What was found, in numbers and a sentence."""
-    facts = [run.facts for run in runs]
-    together = facts[0] if len(facts) == 1 else _over_runs(description, facts)
-    main = description.fields[0]
     return {
-        "title": description.title,
-        "headline": description.headline(together),
-        "facts": together,
+        **describe_findings(algorithm, graph, runs),
         "certified": True,
-        "check": description.checked_by,
-        "claims": list(description.claims),
-        "columns": {one.name: one.meaning for one in description.fields},
-        "sources": [run.source.user_id for run in runs if run.source is not None],
-        "spread": describe_spread(main, graph.user_ids, runs[0].arrays[main.name]),
         "runs": [run.as_dict() for run in runs[:64]],
-        "repairs": [tell_repair(run.repair) for run in runs if run.repair is not None][:64],
-        "threads": numba.get_num_threads(),
+        "repairs": [describe_repair(run.repair) for run in runs if run.repair is not None][:64],
         "seconds": {
             "run": sum(run.seconds_run for run in runs),
             "certify": sum(run.seconds_check for run in runs),
@@ -333,12 +228,6 @@ def summarise(description: Description, graph: Graph, runs: list[LibraryRun], jo
     }
 
 
-def tell_repair(repair: Repair) -> dict[str, Any]:
+def describe_repair(repair: Repair) -> dict[str, Any]:
     """For clients, to whom no path of this machine is told: the record by its name alone, the log has the path."""
     return {**repair.as_dict(), "record": None if repair.record is None else repair.record.name}
-
-
-def _over_runs(description: Description, facts: list[dict[str, Any]]) -> dict[str, Any]:
-    if isinstance(description, Bfs):
-        return {"reached": sum(f["reached"] for f in facts), "max_level": max(f["max_level"] for f in facts)}
-    return description.over_runs(facts)

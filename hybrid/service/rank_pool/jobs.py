@@ -14,17 +14,16 @@ from typing import Any
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.store.graph_store import is_store, save_store
-from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
-from hybrid.algorithms.bfs import reach_nothing
 from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
-from hybrid.job.algorithm_job import LibraryRun, conclude_run
+from hybrid.job.units import has_edges, prove_run, run_without_edges
+from hybrid.ranks.algorithms import algorithm_on_ranks, policy_on_ranks
+from hybrid.results.run_record import Run
 from hybrid.registry import ALGORITHMS
 from hybrid.results.trace import Trace
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.queue.jobs import Job
-from hybrid.service.rank_pool.orders import BfsOnRanks, algorithm_on_ranks, policy_on_ranks
 from hybrid.service.rank_pool.pool import RankPool
 from hybrid.service.rank_pool.state import UP
 from hybrid.service.rank_pool.wire import Frame
@@ -56,23 +55,21 @@ class PoolJobs:
         return True
 
     def compute(
-        self, job: Job, entry: Entry, tasks: list[Task], advance: Advance
-    ) -> tuple[list[LibraryRun], dict[str, Any] | None]:
+        self, job: Job, entry: Entry, algorithm: Algorithm, tasks: list[Task], advance: Advance
+    ) -> tuple[list[Run], dict[str, Any] | None]:
         """The checked runs, and the account of the ranks; PoolLost if they end meanwhile."""
-        algorithm = BfsOnRanks() if job.algorithm == "bfs" else algorithm_named(job.algorithm)
-        searched = [task for task in tasks if task.source is None or task.root >= 0]
+        searched = [task for task in tasks if has_edges(task)]
         runs, account, trace = [], None, job.trace
         with contextlib.closing(_Answers(self.pool, self._order(job, entry, searched), bool(searched))) as answers:
             for task in tasks:
                 trace.source = None if task.source is None else task.source.user_id
-                if task.source is not None and task.root < 0:  # nothing to search, so nobody to help
-                    found, seconds = _alone(algorithm, task), 0.0
+                if not has_edges(task):  # nothing to search, so nobody to help
+                    runs.append(run_without_edges(algorithm, task, trace))
                 else:
                     frame = next(answers)
                     job.phase = "running"
                     add_events(trace, frame)
-                    found, seconds = found_in(frame), float(frame.facts["seconds"])
-                runs.append(conclude_run(algorithm, task, found, seconds, trace))
+                    runs.append(prove_run(algorithm, task, found_in(frame), float(frame.facts["seconds"]), trace))
                 advance(job, 1)
             account = answers.account()
         trace.source = None
@@ -148,9 +145,3 @@ def add_events(trace: Trace, frame: Frame) -> None:
         known = ("t0", "t1", "actor", "kind", "source")
         details = {name: value for name, value in event.items() if name not in known}
         trace.add(event["actor"], event["kind"], event["t0"] + shift, event["t1"] + shift, **details)
-
-
-def _alone(algorithm: Algorithm, task: Task) -> Found:
-    if not isinstance(algorithm, BfsOnRanks):
-        return algorithm.run(task)
-    return reach_nothing(task)

@@ -13,32 +13,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
-from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.requests import AllReduce, Driver, Message, Progress, Request
-from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.graph.partition.store import graph_fingerprint
 from cpu_engine.graph.store.graph_store import map_store
-from cpu_engine.ranks.algorithms import Drive, Options, PartFinding, RankAlgorithm, rank_algorithm
-from cpu_engine.sssp.rows import find_bad_weight
+from cpu_engine.ranks.algorithms import RankAlgorithm
 from hybrid.algorithms import algorithm_named
-from hybrid.algorithms.algorithm import Algorithm, Found
-from hybrid.algorithms.bfs import Bfs
 from hybrid.api.options import configured
 from hybrid.config.schema import Config
 from hybrid.job.opening import Opened
 from hybrid.job.sources import Source
-from hybrid.launch.announce import Announcer
-from hybrid.ranks.algorithm_job import RankLibraryJob, masters_by_part
-from hybrid.ranks.collectives import TAG_JOB, Seat, barrier, from_bytes, gather_facts, to_bytes
-from hybrid.ranks.parts import OpenedPart, choose_policy
-from hybrid.ranks.rendezvous import Agreed, require_same
-from hybrid.ranks.summary import describe_part, describe_ranks
+from hybrid.ranks.algorithms import masters_by_part
+from hybrid.ranks.backend import PartRuns
+from hybrid.ranks.collectives import TAG_JOB, Seat, from_bytes, gather_facts, to_bytes
+from hybrid.ranks.parts import OpenedPart
+from hybrid.ranks.rendezvous import require_same
+from hybrid.ranks.summary import describe_search
 from hybrid.ranks.trace import RankTrace
+from hybrid.ranks.warm_up import warm_up_on_ranks
 from hybrid.results.trace import Trace
 from hybrid.service.rank_pool.wire import Frame
 
@@ -54,43 +49,11 @@ class StoppedTogether(Exception):
     """All ranks have left the order at the same point."""
 
 
-class BfsOnRanks(Bfs, Algorithm):
-    """BFS among the algorithms that ranks run."""
-
-
-def algorithm_on_ranks(name: str, config: Config) -> RankAlgorithm:
-    """An algorithm's side on many ranks; InputError if it has none."""
-    if name != "bfs":
-        return rank_algorithm(name)
-    return RankAlgorithm(
-        "bfs",
-        lambda part, graph, sync, options: RankEngine(part, engine=config.engine, sync=sync),
-        _drive_bfs,
-        syncs=("bsp", "basp"),
-        sourced=True,
-    )
-
-
-def policy_on_ranks(config: Config, chosen: RankAlgorithm, ranks: int) -> str:
-    """How the graph is cut for it; InputError if the configured policy does not serve."""
-    if chosen.name == "bfs":
-        return choose_policy(config.cluster.policy, config.engine, ranks)
-    return chosen.choose_policy(config.cluster.policy)
-
-
-def _drive_bfs(made: RankEngine, root: int, options: Options) -> Drive:
-    found = yield from made.search(root)
-    counters = {"steps": found.statistics.rounds, "edges_looked_at": found.statistics.edges}
-    arrays = {name: values.astype(np.int32, copy=False) for name, values in
-              (("level", found.levels), ("parent", found.parents))}  # fmt: skip
-    return PartFinding(arrays, found.statistics, counters)
-
-
-class PoolWork(RankLibraryJob):
+class PoolWork(PartRuns):
     """One rank's side of every order. ``say`` is how rank 0 speaks; nobody hears the others."""
 
     def __init__(self, seat: Seat, say: Callable[[Frame], None]) -> None:
-        super().__init__(seat, Config(), None, Announcer(False))
+        super().__init__(seat, Config())
         self._say = say
         self._graphs: dict[str, Opened] = {}  # by the store's path
         self._parts: dict[tuple[object, ...], OpenedPart] = {}
@@ -101,14 +64,13 @@ class PoolWork(RankLibraryJob):
         """All of an order; rank 0 says ``run`` for each start vertex and ``done`` at the end."""
         seat, began = self.seat, time.perf_counter()
         self._forget_others(order["keep"])
-        config = self.config = configured(order["algorithm"], order["options"])
+        self.config = configured(order["algorithm"], order["options"])
         self.trace, self.events, self.statistics = Trace(), RankTrace(seat), []
         yield from self.events.align(self.trace)
         origin = time.perf_counter()  # of the events' clock, as the service's own sees it
         opened = yield from self._open_store(order)
         graph = opened.graph
-        chosen = algorithm_on_ranks(order["algorithm"], config)
-        policy, sync = policy_on_ranks(config, chosen, seat.size), chosen.choose_sync(config.cluster.sync)
+        chosen, policy, sync = self.choose(order["algorithm"])
         known = (order["store"], policy, chosen.weighted, chosen.symmetric)
         mine = yield from self._part(known, opened, chosen, policy)
         yield from self._warm_up_once(chosen, graph, policy, sync)
@@ -117,17 +79,15 @@ class PoolWork(RankLibraryJob):
         own = masters_by_part(mine.part) if seat.rank == 0 else None
         for index, (user_id, internal) in enumerate(order["roots"]):
             source = Source(user_id, internal) if chosen.sourced else None
-            try:
-                found, seconds = yield from self._run(chosen, made, source, own)
-            except InputError as error:  # found by all of them together; one of them can name the edge
-                raise Agreed(find_bad_weight(graph) or error) from error
+            done, _ = yield from self.run_parts(chosen, made, graph, source, own)
             events = yield from self._take_events()
-            if found is not None:
-                facts = {"ticket": order["ticket"], "index": index, "seconds": seconds, "origin": origin}
-                self._tell_run(facts, found, events)
-        shares = yield from gather_facts(seat, describe_part(mine.part, numba.get_num_threads()))
-        if shares is not None:
-            ranks = describe_ranks(seat, mine.part, sync, mine.from_cache, shares, self.statistics or [{}] * seat.size)
+            if done.found is not None:
+                facts = {"ticket": order["ticket"], "index": index, "seconds": done.seconds, "origin": origin}
+                counters = {**done.found.counters, "ranks": describe_search(done.by_rank)}
+                facts |= {"counters": counters, "isolated": done.found.isolated, "events": events}
+                self._say(Frame("run", facts, done.found.arrays))
+        ranks = yield from self.describe(mine, sync)
+        if ranks is not None:
             self._say(Frame("done", {"ticket": order["ticket"], "ranks": ranks}))
 
     def forget_made(self) -> None:
@@ -157,8 +117,7 @@ class PoolWork(RankLibraryJob):
         self, known: tuple[object, ...], opened: Opened, chosen: RankAlgorithm, policy: str
     ) -> Driver[OpenedPart]:
         if known not in self._parts:
-            self._parts[known] = yield from self._open_part(opened, chosen, policy)
-            yield from barrier()
+            self._parts[known] = yield from self.open_part(opened, chosen, policy)
         return self._parts[known]
 
     def _warm_up_once(self, chosen: RankAlgorithm, graph: Graph, policy: str, sync: str) -> Driver[None]:
@@ -166,8 +125,8 @@ class PoolWork(RankLibraryJob):
         known = (chosen.name, self.config.engine, graph.directed, kind, policy, sync)
         if known in self._warm:
             return
-        algorithm = BfsOnRanks() if chosen.name == "bfs" else algorithm_named(chosen.name)
-        yield from self._warm_up(algorithm, chosen, graph, policy, sync)
+        algorithm = algorithm_named(chosen.name)
+        yield from warm_up_on_ranks(self.seat, algorithm, chosen, self.config, graph, policy, sync)
         self._warm.add(known)
 
     def _make(
@@ -188,10 +147,6 @@ class PoolWork(RankLibraryJob):
         mine, self.events.events = self.events.events, []
         by_rank = yield from gather_facts(self.seat, mine)
         return sorted((event for one in by_rank or [] for event in one), key=lambda event: float(event["t1"]))
-
-    def _tell_run(self, facts: dict[str, Any], found: Found, events: list[dict[str, Any]]) -> None:
-        told = {**facts, "counters": found.counters, "isolated": found.isolated, "events": events}
-        self._say(Frame("run", told, found.arrays))
 
 
 # ------------------------------------------------------------------------------------------- orders

@@ -25,7 +25,7 @@ from hybrid.service.worker.life import OFF, READY
 from hybrid.service.worker.resident import Core, ResidentWorker
 from hybrid.service.worker.simulated import SimulatedWorker
 from hybrid.worker.exchange_directory import remove_directory_of_killed
-from hybrid.worker.simulated import simulated_partner
+from hybrid.worker.simulated import simulated_solver
 
 _log = logging.getLogger(__name__)
 Worker = ResidentWorker | SimulatedWorker
@@ -74,7 +74,7 @@ class Workers:
             logging.WARNING
         )  # it tells of every round that nobody waited for
         why = "npu.mode is off" if self.mode == "off" else _BEFORE
-        simulated = simulated_partner(self.config)
+        simulated = simulated_solver(self.config)
         if simulated is not None:
             if self.config.service.workers:
                 self.all.append(SimulatedWorker(simulated, why))

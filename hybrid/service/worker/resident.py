@@ -2,7 +2,7 @@
 
 A thread of its own keeps it: starts the process (the kernel ends a worker with the thread that started it, so that
 thread lives as long as the service), gives it the core, lets it answer rehearsals, notices its death, starts another.
-Invariant: the partner is used by its keeper or by the one search that it is lent to, never by both; nobody waits for a
+Invariant: the solver is used by its keeper or by the one search that it is lent to, never by both; nobody waits for a
 worker - one that is not ready is not lent. After ``close`` neither process nor exchange directory is left.
 """
 
@@ -29,11 +29,11 @@ from exchange.errors import ExchangeError
 from hybrid.config.schema import Config
 from hybrid.results.trace import Trace
 from hybrid.service.worker.life import READY, WorkerLife
-from hybrid.service.worker.solver import ResidentPartner
+from hybrid.service.worker.solver import ResidentSolver
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.25  # how often a worker at rest is looked at
-_GUARD_S = 0.01  # the keeper has the partner for a millisecond at a time
+_GUARD_S = 0.01  # the keeper has the solver for a millisecond at a time
 _RETURN_S = 1.0  # after a job with a core of its own, the worker's comes back after so long, or when it is asked for
 _RELOAD_S, _NAP_S = 0.5, 0.005  # a job waits so long for that
 _MOST_ROUNDS = 32  # whose files may lie about
@@ -72,7 +72,7 @@ class ResidentWorker:
         self._held: Core | None = None  # the one that it has answered on
         self._given: Core | None = None  # the one that was published last
         self._left: list[np.ndarray] = []
-        self._partner: ResidentPartner | None = None
+        self._solver: ResidentSolver | None = None
         self._guard = threading.Lock()
         self._news = threading.Event()
         self._thread: threading.Thread | None = None
@@ -105,8 +105,8 @@ class ResidentWorker:
             self.life.rest(why)
         self._news.set()
 
-    def lend(self, core: Core, *, any_core: bool = False) -> ResidentPartner | None:
-        """The partner, if it is there, at rest, and holds this core; with ``any_core`` the borrower brings its own."""
+    def lend(self, core: Core, *, any_core: bool = False) -> ResidentSolver | None:
+        """The solver, if it is there, at rest, and holds this core; with ``any_core`` the borrower brings its own."""
         self.used_at = time.monotonic()
         until = self.used_at + (_RELOAD_S if any_core else 0.0)
         while self._reloading and not self._lent and time.monotonic() < until:
@@ -119,12 +119,12 @@ class ResidentWorker:
             return None
         if not self._guard.acquire(timeout=_GUARD_S):
             return None
-        partner = self._partner
-        if partner is not None and self.life.state == READY and not partner.busy:
-            partner.begin()
-            if partner.usable and (any_core or self._held is core):
+        solver = self._solver
+        if solver is not None and self.life.state == READY and not solver.busy:
+            solver.begin()
+            if solver.usable and (any_core or self._held is core):
                 self._lent, self.lendings = True, self.lendings + 1
-                return partner
+                return solver
         self._guard.release()
         self._news.set()
         return None
@@ -132,11 +132,11 @@ class ResidentWorker:
     def publish(self, core: Core) -> None:
         """Give the worker that was lent a core for its borrower alone; its own one comes back afterwards."""
         assert self._lent
-        assert self._partner is not None
+        assert self._solver is not None
         if self._held is not core:
             self.taken_over()
             graph = core.graph
-            self._partner.publish_edges(graph.out_offsets, graph.out_targets, core.size)
+            self._solver.publish_edges(graph.out_offsets, graph.out_targets, core.size)
             self._held = self._given = core
 
     def taken_over(self) -> None:
@@ -145,18 +145,18 @@ class ResidentWorker:
 
     def refuse(self, reason: str, *, lied: bool = True) -> None:
         """What the worker said was found false, or it was too late too often: the process is not asked again."""
-        assert self._partner is not None
+        assert self._solver is not None
         self._late = not lied
-        if self._partner.usable:
-            self._partner.distrust(reason)
+        if self._solver.usable:
+            self._solver.distrust(reason)
 
     def give_back(self) -> None:
         """The search is over, however it ended."""
-        partner = self._partner
-        assert partner is not None
-        partner.settle()
-        if partner.rounds_written - self._tidied > _MOST_ROUNDS:
-            self._tidy(partner)
+        solver = self._solver
+        assert solver is not None
+        solver.settle()
+        if solver.rounds_written - self._tidied > _MOST_ROUNDS:
+            self._tidy(solver)
         self._lent = False
         self._guard.release()
         self.used_at = time.monotonic()
@@ -170,16 +170,16 @@ class ResidentWorker:
 
     @property
     def rounds(self) -> int:
-        partner = self._partner
-        return self._rounds + (0 if partner is None else partner.rounds_written)
+        solver = self._solver
+        return self._rounds + (0 if solver is None else solver.rounds_written)
 
     def tell(self) -> dict[str, Any]:
         """The worker as /readyz and the page show it."""
-        partner, core = self._partner, self.core
+        solver, core = self._solver, self.core
         return {
             "state": "busy" if self._lent else self.life.state, "why": _plain(self.life.why), "device": self.device,
             "simulated": None, "graph": None if core is None else core.name,
-            "core_size": None if core is None else core.size, "pid": None if partner is None else partner.pid,
+            "core_size": None if core is None else core.size, "pid": None if solver is None else solver.pid,
             "rounds": self.rounds, "searches": self.lendings, "refused": self.life.lies,
             "restarts": self.life.restarts, "deaths": self.life.deaths,
             "last_death": _plain(self.life.last_death),
@@ -216,32 +216,32 @@ class ResidentWorker:
     def _look(self) -> float:
         """Do what is due; seconds until the next look."""
         now = time.monotonic()
-        if self._partner is not None and not self._lasting and now - self.used_at > _IDLE_S:
+        if self._solver is not None and not self._lasting and now - self.used_at > _IDLE_S:
             self.let_go("no job asked for it any more")
         if not self._wanted:
             self.life.rest(self._why)
             self._end()
             return math.inf
         self.life.want(self._why)
-        if self._partner is None:
+        if self._solver is None:
             pause_s = self.life.pause_s(now)
             if pause_s > 0:
                 return pause_s
             self._start()
-        partner = self._partner
-        assert partner is not None
-        if not partner.usable:
-            self._bury(partner.failure)
+        solver = self._solver
+        assert solver is not None
+        if not solver.usable:
+            self._bury(solver.failure)
             return 0.0
-        if partner.busy:
-            if partner.poll() is None and partner.usable:
-                partner.wait()
+        if solver.busy:
+            if solver.poll() is None and solver.usable:
+                solver.wait()
             return 0.0
-        partner.begin()
-        return self._go_on(partner, now)
+        solver.begin()
+        return self._go_on(solver, now)
 
-    def _go_on(self, partner: ResidentPartner, now: float) -> float:
-        """The partner is at rest: the core that it lacks, the next rehearsal, or all is well."""
+    def _go_on(self, solver: ResidentSolver, now: float) -> float:
+        """The solver is at rest: the core that it lacks, the next rehearsal, or all is well."""
         core = self.core
         if core is None:
             return _LOOK_S
@@ -250,18 +250,18 @@ class ResidentWorker:
                 return _RETURN_S / 4  # the next job may bring the same core as the last
             self._reloading, self._asked = self.life.state == READY, False
             self.life.load(f"it is given the core of {core.name}")
-            partner.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
+            solver.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
             self._given, self._held, self._left = core, None, core.rehearsals()
             return 0.0
         if self._left:
-            partner.submit(self._left.pop(0))
+            solver.submit(self._left.pop(0))
             return 0.0
         if self._held is not core or self.life.state != READY:
             self._held, self._reloading = core, False
-            self.device = partner.device
+            self.device = solver.device
             self.life.serve(now, f"it has the core of {core.name}")
             _log.info("worker", extra={"facts": {"state": READY, "device": self.device, "graph": core.name}})
-        self._tidy(partner)
+        self._tidy(solver)
         return _LOOK_S
 
     def _start(self) -> None:
@@ -269,15 +269,15 @@ class ResidentWorker:
         self._trim_log()
         self._given = self._held = None
         self._left, self._late, self._tidied = [], False, 0
-        partner = self._partner = ResidentPartner(self._config, self._log_path, Trace())
+        solver = self._solver = ResidentSolver(self._config, self._log_path, Trace())
         if self._config.exchange.dir is None:
-            self._note.write_text(str(partner.directory))  # who comes after a SIGKILL can remove it
-        partner.start()
+            self._note.write_text(str(solver.directory))  # who comes after a SIGKILL can remove it
+        solver.start()
 
-    def _tidy(self, partner: ResidentPartner) -> None:
-        if partner.rounds_written != self._tidied or self._given is None:
-            partner.tidy()
-            self._tidied = partner.rounds_written
+    def _tidy(self, solver: ResidentSolver) -> None:
+        if solver.rounds_written != self._tidied or self._given is None:
+            solver.tidy()
+            self._tidied = solver.rounds_written
             self._trim_log()
 
     def _bury(self, cause: str) -> None:
@@ -286,12 +286,12 @@ class ResidentWorker:
         self._end()
 
     def _end(self) -> None:
-        partner, self._partner = self._partner, None
+        solver, self._solver = self._solver, None
         self._given = self._held = None
         self._reloading = False
-        if partner is not None:
-            self._rounds += partner.rounds_written
-            partner.close()
+        if solver is not None:
+            self._rounds += solver.rounds_written
+            solver.close()
             with contextlib.suppress(OSError):
                 self._note.unlink()
 

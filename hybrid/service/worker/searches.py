@@ -13,10 +13,10 @@ import numpy as np
 from cpu_engine.bfs.many.check import check_levels
 from hybrid.cli.terminal import plural
 from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.traverse import Partner
+from hybrid.offload.solver import CoreSolver
 from hybrid.results.trace import Trace
 from hybrid.service.worker.pool import GraphPlans, Worker, Workers
-from hybrid.worker.guard import STRIKES, NoRegretPartner, Patience
+from hybrid.worker.guard import STRIKES, Guard, Patience
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 1.0  # mode share: everybody who asks waits with the batch
@@ -34,20 +34,20 @@ class BatchHelp:
         # Of all modes only auto has a prediction to be measured by.
         waiting = Patience(min(npu.round_timeout_s, _PATIENCE_S), STRIKES)
         self._patience = plans.batch.patience if workers.mode == "auto" else waiting
-        self._guarded: tuple[Partner, NoRegretPartner] | None = None
+        self._guarded: tuple[CoreSolver, Guard] | None = None
 
     def search(self, roots: np.ndarray) -> np.ndarray | None:
         """Proven levels by [root, vertex], the engine's own; None if the CPU has to do it."""
         worker = self._workers.worker_for(self._core)
-        partner = None if worker is None else worker.lend(self._core)
-        if worker is None or partner is None:
+        solver = None if worker is None else worker.lend(self._core)
+        if worker is None or solver is None:
             return None
         try:
-            return self._search(roots, worker, self._guard(partner))
+            return self._search(roots, worker, self._guard(solver))
         finally:
             worker.give_back()
 
-    def _search(self, roots: np.ndarray, worker: Worker, guard: NoRegretPartner) -> np.ndarray | None:
+    def _search(self, roots: np.ndarray, worker: Worker, guard: Guard) -> np.ndarray | None:
         if not guard.ready:
             worker.refuse(guard.failure, lied=False)
             return None
@@ -61,8 +61,8 @@ class BatchHelp:
             worker.refuse(f"{done.npu.values_rejected} of its values were false")
         return done.found.level
 
-    def _guard(self, partner: Partner) -> NoRegretPartner:
+    def _guard(self, solver: CoreSolver) -> Guard:
         """One per process: an answer that did not come is remembered."""
-        if self._guarded is None or self._guarded[0] is not partner:
-            self._guarded = partner, NoRegretPartner(partner, self._patience)
+        if self._guarded is None or self._guarded[0] is not solver:
+            self._guarded = solver, Guard(solver, self._patience)
         return self._guarded[1]

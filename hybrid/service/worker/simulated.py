@@ -11,18 +11,18 @@ from typing import Any
 
 from hybrid.service.worker.life import OFF, READY, WorkerLife
 from hybrid.service.worker.resident import Core
-from hybrid.worker.simulated import SimulatedPartner
+from hybrid.worker.simulated import SimulatedSolver
 
 
 class SimulatedWorker:
     """Stands in for ``ResidentWorker``."""
 
-    def __init__(self, partner: SimulatedPartner, why: str) -> None:
-        self._partner = partner
+    def __init__(self, solver: SimulatedSolver, why: str) -> None:
+        self._solver = solver
         self.life = WorkerLife(why)
         self.core: Core | None = None
         self._held: Core | None = None
-        self.device = partner.device
+        self.device = solver.device
         self.used_at = -math.inf
         self.lendings = self.refusals = 0
         self.busy = False
@@ -35,17 +35,17 @@ class SimulatedWorker:
         self.core = self._held = None
         self.life.state, self.life.why = OFF, why
 
-    def lend(self, core: Core, *, any_core: bool = False) -> SimulatedPartner | None:
+    def lend(self, core: Core, *, any_core: bool = False) -> SimulatedSolver | None:
         self.used_at = time.monotonic()
-        if self.busy or self.life.state != READY or not self._partner.usable:
+        if self.busy or self.life.state != READY or not self._solver.usable:
             return None
         self.busy, self.lendings = True, self.lendings + 1
         self.publish(core)
-        return self._partner
+        return self._solver
 
     def publish(self, core: Core) -> None:
         if self._held is not core:
-            self._partner.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
+            self._solver.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
             self._held = core
 
     def taken_over(self) -> None:
@@ -56,12 +56,12 @@ class SimulatedWorker:
         self.refusals += lied
 
     def give_back(self) -> None:
-        self._partner.begin()
+        self._solver.begin()
         self.busy = False
 
     @property
     def rounds(self) -> int:
-        return self._partner.rounds
+        return self._solver.rounds
 
     def tell(self) -> dict[str, Any]:
         core = self.core
@@ -74,4 +74,4 @@ class SimulatedWorker:
         }  # fmt: skip
 
     def close(self) -> None:
-        self._partner.close()
+        self._solver.close()

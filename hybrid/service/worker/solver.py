@@ -1,11 +1,11 @@
-"""The partner of many jobs: what ``NpuPartner`` lacks for a worker that outlives each of them."""
+"""The solver of many jobs: what ``WorkerSolver`` lacks for a worker that outlives each of them."""
 
 from __future__ import annotations
 
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 
-class ResidentPartner(NpuPartner):
+class ResidentSolver(WorkerSolver):
     """One process, lent to one search after another."""
 
     def start(self) -> None:

@@ -90,12 +90,12 @@ def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
     engines = [RankEngine(part, sync=sync, core_size=k) for part in partition_graph(graph, policy, len(hosts))]
     sides = []
     for rank, engine in enumerate(engines):
-        partner = None
+        solver = None
         if hosts.index(hosts[rank]) == rank:
             delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
             lifetime = data.draw(st.none() | st.integers(0, 30), label="looks until death")
-            partner = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
-        sides.append(CoreOnRanks(Seat(rank, len(hosts), hosts), engine, k, partner))
+            solver = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
+        sides.append(CoreOnRanks(Seat(rank, len(hosts), hosts), engine, k, solver))
     order = data.draw(st.lists(st.integers(0, 1 << 16), max_size=60), label="choices")
     draws = iter(order)
     for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2), label="roots"):

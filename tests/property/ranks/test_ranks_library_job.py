@@ -20,7 +20,7 @@ from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.launch.announce import Announcer
-from hybrid.ranks.algorithm_job import job_on_rank
+from hybrid.ranks.backend import drive_on_rank
 from hybrid.ranks.rendezvous import Agreed, meet
 from hybrid.registry import names_on_ranks
 from hybrid.results.record import Finished, result_folder
@@ -33,10 +33,10 @@ def run_on(hosts: Sequence[str], config: Config) -> Finished:
     met = run_loopback([meet(rank, len(hosts), host, [0, 1]) for rank, host in enumerate(hosts)])
     with result_folder(config) as folder:
         jobs = [
-            job_on_rank(one.seat, config, folder if rank == 0 else None, Announcer(False))
+            drive_on_rank(one.seat, config, folder if rank == 0 else None, Announcer(False))
             for rank, one in enumerate(met)
         ]
-        summaries = run_loopback([job.drive() for job in jobs])
+        summaries = run_loopback(jobs)
     assert summaries[0] is not None
     return Finished(folder.final, summaries[0])
 

@@ -12,7 +12,8 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid
 from cpu_engine.graph.graph import Graph
 from hybrid.job.proof import prove_or_repair
-from hybrid.offload.traverse import NpuTally, Traversed, traverse_alone
+from hybrid.offload.rounds import Tally
+from hybrid.offload.traverse import Traversed, traverse_alone
 from hybrid.results.trace import Trace
 
 
@@ -57,7 +58,7 @@ def test_repair_of_any_damage(solved: tuple) -> None:
         damaged = level.copy()
         hit = random.choice(graph.n, random.integers(1, graph.n), replace=False)
         damaged[hit] = random.integers(-1, 12, hit.size)
-        found = Traversed(damaged.copy(), parent.copy(), NpuTally(), 0, 0)
+        found = Traversed(damaged.copy(), parent.copy(), Tally(), 0, 0)
         wrong = np.count_nonzero(damaged != level)
         assert prove_or_repair(graph, found, 0, graph.n, Trace()) == wrong
         assert np.array_equal(found.level, level)

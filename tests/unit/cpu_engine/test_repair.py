@@ -21,7 +21,7 @@ from hybrid.config import load_config
 from hybrid.errors import NotCertified
 from hybrid.job import failed_proof
 from hybrid.job import proof as certify
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from hybrid.registry import ALGORITHMS
 from tests.damage import break_engine, raised
 

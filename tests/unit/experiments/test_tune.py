@@ -276,7 +276,7 @@ def test_several_started_ranks_are_refused(
     assert "--set ranks=1" in capsys.readouterr().err
 
 
-class LyingPartner(ScriptedCoreSolver):
+class LyingSolver(ScriptedCoreSolver):
     """A worker that gives every core vertex without a value the level 1."""
 
     device = "liar"
@@ -294,7 +294,7 @@ class LyingPartner(ScriptedCoreSolver):
 def test_a_device_that_lies_fails_its_point_and_nothing_else(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tune, "NpuPartner", LyingPartner)
+    monkeypatch.setattr(tune, "WorkerSolver", LyingSolver)
     assert run("--sizes", "0", "16", "--devices", "cpu", "oracle", "--modes", "share", "--delays") == EXIT_OK
     points = {p["device"]: p for p in json.loads((tmp_path / "sweep" / "tune.json").read_text())["points"]}
     assert points["cpu"]["failure"]

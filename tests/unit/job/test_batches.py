@@ -11,8 +11,8 @@ import pytest
 
 from hybrid.config import load_config
 from hybrid.errors import ConfigError
+from hybrid.job.driver import run_job
 from hybrid.job.opening import open_graph
-from hybrid.job.search_job import run_job
 from hybrid.results.trace import Trace
 from hybrid.worker.index import CoreIndex, compute_index, index_path, store_index
 
@@ -105,8 +105,7 @@ def test_a_wrong_index_changes_nothing(tmp_path: Path, one_by_one: np.ndarray, b
     assert not rounds[-1].startswith("index"), "the worker is asked again"
 
 
-@pytest.mark.parametrize("setting", ["npu.batch=4", "npu.index=on"])
-def test_one_rank_only(setting: str) -> None:
+def test_one_rank_only() -> None:
     with pytest.raises(ConfigError, match="one rank only"):
-        load_config(None, ["ranks=2", setting])
-    load_config(None, ["ranks=2", "npu.batch=auto", "npu.index=auto"])
+        load_config(None, ["ranks=2", "npu.batch=4"])
+    load_config(None, ["ranks=2", "npu.batch=auto", "npu.index=on", "npu.device=simulated:910b4"])

@@ -20,8 +20,8 @@ from cpu_engine.ranks.algorithms import NAMES as RANKED
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.config import load_config
-from hybrid.job.algorithm_job import run_once
 from hybrid.job.sources import Source
+from hybrid.job.units import run_once
 from hybrid.ranks.rendezvous import Agreed
 from hybrid.registry import ALGORITHMS
 from hybrid.results.trace import Trace

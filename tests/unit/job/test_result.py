@@ -14,8 +14,9 @@ import pytest
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem, NotCertified
-from hybrid.job.search_job import Finished, run_job
+from hybrid.job.driver import run_job
 from hybrid.results.folder import ResultFolder
+from hybrid.results.record import Finished
 
 
 def test_jobs_that_start_together_get_different_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,10 @@ from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from hybrid.cli import main
 from hybrid.config import load_config
-from hybrid.job import search_job as job_module
-from hybrid.job.search_job import run_job
+from hybrid.job import driver as job_module
+from hybrid.job.driver import run_job
 from hybrid.job.warm_up import make_engine
+from hybrid.offload.solver import first_round
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning import plan as plan_module
 from hybrid.planning import planner
@@ -35,6 +36,7 @@ from hybrid.planning.plan import make_plan
 from hybrid.planning.planner import (
     MARGIN_S,
     MARGIN_SHARE,
+    SWEEPS,
     Circumstances,
     Prediction,
     best_of,
@@ -43,7 +45,7 @@ from hybrid.planning.planner import (
     predict,
     rule_out,
 )  # fmt: skip
-from hybrid.planning.prediction import Surroundings, search_count, surroundings, typical_root
+from hybrid.planning.prediction import Surroundings, search_count, surroundings, typical_root, typical_search
 from hybrid.report.headline import draw_prediction
 from hybrid.results.record import _judge_prediction
 from hybrid.results.trace import Trace
@@ -53,12 +55,13 @@ from hybrid.worker.guard import (
     REGRET_S,
     REGRET_SHARE,
     STRIKES,
-    NoRegretPartner,
+    Guard,
     Patience,
     measuring_runs,
     patience_for,
+    patience_for_sweeps,
 )
-from hybrid.worker.simulated import SimulatedPartner
+from hybrid.worker.simulated import SimulatedSolver
 from tests.core_solvers import ScriptedCoreSolver
 
 ORACLE = fixed_delay("oracle", 0.0)
@@ -314,7 +317,7 @@ def test_a_hanging_worker_is_left_after_patience(graph: Graph, engine_name: str)
     k = 64
     engine = make_engine(engine_name, plan_module.CoreSplit(graph, k))
     hanging = ScriptedCoreSolver(lambda values: values, repeat(10**9))
-    guard = NoRegretPartner(hanging, Patience(wait_s=1e-3))
+    guard = Guard(hanging, Patience(wait_s=1e-3))
     alone = make_engine(engine_name, plan_module.CoreSplit(graph))
     expected = traverse_alone(alone, 5).level.copy()
     for search in range(1, STRIKES + 1):
@@ -329,8 +332,8 @@ def test_a_hanging_worker_is_left_after_patience(graph: Graph, engine_name: str)
 
 def test_nobody_waits_for_the_rehearsal() -> None:
     slow = ScriptedCoreSolver(lambda values: values, iter([3, 1]))
-    guard = NoRegretPartner(slow, Patience(wait_s=0.0))  # the rehearsal has all the time it needs
-    guard.rehearse(4)
+    guard = Guard(slow, Patience(wait_s=0.0))  # the rehearsal has all the time it needs
+    guard.send_first(first_round(4, 1, guard.largest_batch))
     assert [guard.ready, guard.ready, guard.ready] == [False, False, True]
     assert not guard.busy
     guard.begin()
@@ -349,16 +352,16 @@ def test_the_rehearsal_is_as_large_as_the_rounds_to_come() -> None:
         return values
 
     for batch in (1, 64, 4096):
-        guard = NoRegretPartner(ScriptedCoreSolver(keep, repeat(1)), Patience())
-        guard.rehearse(4, batch)
+        guard = Guard(ScriptedCoreSolver(keep, repeat(1)), Patience())
+        guard.send_first(first_round(4, batch, guard.largest_batch))
         assert guard.ready
     assert sent == [(4,), (64, 4), (1024, 4)]
 
 
 def test_a_worker_that_dies_in_the_rehearsal_is_named() -> None:
     dying = ScriptedCoreSolver(lambda values: values, repeat(10**9), lifetime=1)
-    guard = NoRegretPartner(dying, Patience(wait_s=1.0))
-    guard.rehearse(4)
+    guard = Guard(dying, Patience(wait_s=1.0))
+    guard.send_first(first_round(4, 1, guard.largest_batch))
     assert not guard.ready
     assert not guard.ready
     assert guard.failure == "died"
@@ -387,8 +390,8 @@ def test_a_few_searches_are_not_worth_measuring_one(graph: Graph, monkeypatch: p
 
 
 def test_rounds_that_cost_too_much_are_ended() -> None:
-    partner = ScriptedCoreSolver(lambda values: values, repeat(1))
-    guard = NoRegretPartner(partner, Patience(own_s=0.0))
+    solver = ScriptedCoreSolver(lambda values: values, repeat(1))
+    guard = Guard(solver, Patience(own_s=0.0))
     assert guard.ready
     guard.submit(np.zeros(4, np.int32))
     assert not guard.usable
@@ -405,8 +408,8 @@ def test_auto_declines_what_one_late_answer_would_spoil(graph: Graph, monkeypatc
 
 
 def test_a_lie_ends_it() -> None:
-    partner = ScriptedCoreSolver(lambda values: values, repeat(1))
-    guard = NoRegretPartner(partner, Patience())
+    solver = ScriptedCoreSolver(lambda values: values, repeat(1))
+    guard = Guard(solver, Patience())
     guard.distrust("liar")
     assert (guard.usable, guard.ready, guard.failure) == (False, False, "liar")
 
@@ -415,8 +418,8 @@ def test_a_lie_ends_it() -> None:
 
 
 def judged(plan: Any, verdict: Any, seconds: list[float]) -> dict[str, Any] | None:
-    runs = [SimpleNamespace(source=SimpleNamespace(internal=1), seconds_traverse=one) for one in seconds]
-    isolated = SimpleNamespace(source=SimpleNamespace(internal=-1), seconds_traverse=99.0)
+    runs = [SimpleNamespace(searched=True, seconds_run=one) for one in seconds]
+    isolated = SimpleNamespace(searched=False, seconds_run=99.0)
     return _judge_prediction(SimpleNamespace(plan=plan, verdict=verdict, runs=[*runs, isolated]))  # type: ignore[arg-type]
 
 
@@ -506,10 +509,10 @@ def test_a_job_goes_on_without_an_index_that_never_comes(
     assert told["runs"][0]["npu"]["outcome"] == "mode auto did not wait for the worker to make the core's index"
     assert told["npu"]["outcome"].endswith(told["runs"][0]["npu"]["outcome"])  # not that of a batch's last source
 
-    def dies(self: SimulatedPartner) -> None:
+    def dies(self: SimulatedSolver) -> None:
         self.index_failure = "the worker was killed by SIGKILL"
 
-    monkeypatch.setattr(SimulatedPartner, "poll_index", dies)
+    monkeypatch.setattr(SimulatedSolver, "poll_index", dies)
     told = auto_job(tmp_path, monkeypatch, by_index, *simulated)
     assert (told["npu"]["rounds_sent"], told["certified"], told["verdict"]) == (0, True, None)
     assert told["runs"][0]["npu"]["outcome"] == "the worker was killed by SIGKILL"
@@ -664,3 +667,65 @@ def test_a_slow_exchange_does_not_rule_the_index_out(graph: Graph, monkeypatch: 
     assert never.mode == "off"
     assert "no core can pay" in never.mode_reason
     assert "the core's index" in never.mode_reason
+
+
+# ----------------------------------------------------------------------------- mode auto, other algorithms
+
+
+def test_sweeps_lose_no_more_than_mode_auto_may() -> None:
+    for run_s, round_s, saved_s in ((1.0, 1e-3, 0.5), (0.01, 1e-4, 0.002), (10.0, 0.1, 3.0)):
+        patience = patience_for_sweeps(round_s, run_s, saved_s, SWEEPS)
+        assert patience is not None
+        rest_s = (run_s - saved_s) / SWEEPS
+        always_just_in_time = SWEEPS * (patience.wait_s - run_s / SWEEPS)
+        late_at_once = patience.strikes * (patience.wait_s - rest_s)
+        for lost_s in (always_just_in_time, late_at_once):
+            assert lost_s <= REGRET_SHARE * run_s + REGRET_S
+    assert patience_for_sweeps(1.0, 1.0, 0.5, SWEEPS) is None, "an answer that takes as long as all sweeps"
+
+
+def test_auto_bounds_pagerank(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_cpu = replace(RATES, pull_edges_per_s=1e3, push_edges_per_s=1e3)
+    here = Surroundings(device(compute_s=1e-6, exchange_s=1e-6), slow_cpu, AROUND, simulated=True)
+    plan = planned(monkeypatch, graph, here, "algorithm=pagerank")
+    assert plan.mode == "share"
+    assert plan.patience.wait_s < np.inf
+    assert plan.patience.strikes == 1
+    launched = planned(monkeypatch, graph, replace(here, simulated=False, rates=RATES), "algorithm=pagerank")
+    assert launched.mode == "off"
+
+
+def test_auto_measures_shortest_paths(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
+    fast = Surroundings(device(compute_s=1e-3), None, AROUND)
+    plan = planned(monkeypatch, graph, fast, "algorithm=sssp")
+    assert (plan.mode, plan.batch, plan.index) == ("share", 1, False)
+    assert plan.patience == patience_for(plan.predicted["round_s"], 10.0, 100)  # type: ignore[index]
+    assert plan.predicted["algorithm"] == "sssp"  # type: ignore[index]
+    assert "would cost too much" in planned(monkeypatch, graph, fast, "algorithm=sssp", "source=0").mode_reason
+
+
+def test_a_real_search_for_shortest_paths_is_measured(graph: Graph) -> None:
+    facts = typical_search(graph, load_config(None, ["algorithm=sssp"]), 100)
+    assert facts.seconds > 0
+    assert facts.edges > 0
+
+
+@pytest.mark.parametrize("algorithm", ["pagerank", "sssp"])
+def test_mode_auto_does_not_wait_for_a_device_that_hangs(
+    algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound holds for every algorithm: without the guard this would wait for ever."""
+
+    def share_at_once(graph: Graph, *_: object) -> plan_module.Plan:
+        patience = Patience(1e-3, 1)
+        return plan_module.Plan(plan_module.CoreSplit(graph, 40), 1, 0, "", "share", "auto: so", patience=patience)
+
+    monkeypatch.setattr(job_module, "make_plan", share_at_once)
+    monkeypatch.setattr(SimulatedSolver, "poll", lambda self: None)
+    monkeypatch.setattr(SimulatedSolver, "rehearse", lambda self, run: 0)
+    settings = ["graph.generator.scale=8", "npu.mode=auto", "npu.device=simulated:oracle", "source=random:3"]
+    summary = run_job(load_config(None, [*settings, f"algorithm={algorithm}", f"output={tmp_path / 'out'}"])).summary
+    assert summary["certified"]
+    assert summary["npu"]["rounds_sent"] == 1
+    assert "mode auto waits" in summary["npu"]["outcome"]

@@ -12,16 +12,28 @@ from exchange.errors import DirectoryRefused
 from hybrid.config import load_config
 from hybrid.launch.announce import Announcer
 from hybrid.ranks.collectives import Seat
-from hybrid.ranks.workers import RankNpu
+from hybrid.ranks.workers import RankCore
 from hybrid.results.trace import Trace
+from hybrid.worker.solver import WorkerSolver
 from tests.protocol.second_user import NO_SECOND_USER, NOBODY
 
 SEAT = Seat(1, 2, ("one", "two"))
 
 
-def make(tmp_path: Path, worker: str) -> RankNpu:
+def make(tmp_path: Path, worker: str) -> RankCore:
     config = load_config(None, [f"exchange.dir={tmp_path / 'shared'}", f"npu.worker={worker}"])
-    return RankNpu(SEAT, config, ("share", "asked for"), Trace(), tmp_path / "worker.log", Announcer(False))
+    core = RankCore(SEAT, config, "bfs", Trace(), tmp_path / "worker.log", Announcer(False))
+    job, failure = core.make_device()
+    if failure:
+        job.make().do_without(failure)
+    return core
+
+
+def device_of(core: RankCore) -> WorkerSolver:
+    assert core._job is not None
+    device = core._job.make()
+    assert isinstance(device, WorkerSolver)
+    return device
 
 
 def link_of_another_user(name: Path) -> None:
@@ -52,18 +64,17 @@ def test_a_name_that_is_taken_does_not_end_the_job(
     PLANTED[kind](shared / "two")
     npu = make(tmp_path, worker)
     try:
-        partner = npu._partner
-        assert partner is not None
-        assert partner.directory.stat().st_mode & 0o777 == 0o700
-        assert shared not in partner.directory.parents
+        solver = device_of(npu)
+        assert solver.directory.stat().st_mode & 0o777 == 0o700
+        assert shared not in solver.directory.parents
         (told,) = [record.getMessage() for record in caplog.records]
         assert str(shared / "two") in told
         assert told.isprintable()
-        assert bool(partner.failure) == (worker == "external")
-        assert partner.usable == (worker == "launch")
+        assert bool(solver.failure) == (worker == "external")
+        assert solver.usable == (worker == "launch")
     finally:
         npu.close()
-    assert not partner.directory.exists()
+    assert not solver.directory.exists()
     assert os.listdir(shared) == ["two"]
     assert os.listdir(private) == ["file"]
 
@@ -71,8 +82,7 @@ def test_a_name_that_is_taken_does_not_end_the_job(
 def test_a_name_that_is_free_is_used(tmp_path: Path) -> None:
     npu = make(tmp_path, "external")
     npu.close()
-    assert npu._partner is not None
-    assert npu._partner.directory == tmp_path / "shared" / "two"
+    assert device_of(npu).directory == tmp_path / "shared" / "two"
 
 
 def test_a_shared_directory_that_cannot_be_made_ends_the_job(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
@@ -20,10 +21,12 @@ from hybrid.config import load_config
 from hybrid.config.schema import Config, GraphConfig
 from hybrid.job.opening import Opened, open_graph
 from hybrid.launch.announce import Announcer
-from hybrid.ranks.collectives import Seat, all_to_all, broadcast, broadcast_facts, gather, share_facts
+from hybrid.planning.plan import Plan
+from hybrid.ranks import backend
+from hybrid.ranks.backend import drive_on_rank
+from hybrid.ranks.collectives import Seat, all_to_all, barrier, broadcast, broadcast_facts, gather, share_facts
 from hybrid.ranks.parts import automatic_policy, build_part, choose_policy, open_graph_on_ranks
 from hybrid.ranks.rendezvous import Agreed, fair_threads, meet, name_ranks, wanted_threads
-from hybrid.ranks.search_job import RankJob
 from hybrid.ranks.summary import add_statistics, against_pairs, imbalance, over_ranks
 from hybrid.results.record import Finished, result_folder
 from hybrid.results.trace import Trace
@@ -38,10 +41,12 @@ def run_on(hosts: Sequence[str], config: Config, openers: Sequence[Callable[...,
     met = run_loopback([meet(rank, size, host, [0, 1]) for rank, host in enumerate(hosts)])
     with result_folder(config) as folder:
         jobs = [
-            RankJob(one.seat, config, folder if rank == 0 else None, QUIET, openers[rank] if openers else open_graph)
+            drive_on_rank(
+                one.seat, config, folder if rank == 0 else None, QUIET, openers[rank] if openers else open_graph
+            )
             for rank, one in enumerate(met)
         ]
-        summaries = run_loopback([job.drive() for job in jobs])
+        summaries = run_loopback(jobs)
     assert summaries[1:] == [None] * (size - 1)
     return Finished(folder.final, summaries[0])
 
@@ -177,16 +182,14 @@ def test_the_level_engine_leaves_the_worker_out_and_says_so(configured) -> None:
 
 
 def test_a_wrong_value_is_repaired_or_refused(configured, file_of, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hybrid.ranks.search_job import _Scatter
+    honest = backend.scatter
 
-    honest = _Scatter.merge
+    def lying(*given: Any) -> np.ndarray:
+        values = honest(*given)
+        values[values == values.max()] += 1
+        return values
 
-    def lying(self: _Scatter, gathered: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        level, parent = honest(self, gathered)
-        level[level == level.max()] += 1
-        return level, parent
-
-    monkeypatch.setattr(_Scatter, "merge", lying)
+    monkeypatch.setattr(backend, "scatter", lying)
     config = configured(f"graph.path={file_of(PAIRS)}", "graph.directed=false", "source=70", "ranks=2")
     finished = run_on("ab", config)
     assert_exact(finished, PAIRS, directed=False)
@@ -202,7 +205,7 @@ def test_different_configurations_are_refused_naming_the_ranks(configured, tmp_p
     with result_folder(config) as folder, pytest.raises(Agreed, match="Fix: ") as caught:
         run_loopback(
             [
-                RankJob(one.seat, replace(config, source_seed=int(rank > 1)), folder, QUIET).drive()
+                drive_on_rank(one.seat, replace(config, source_seed=int(rank > 1)), folder, QUIET)
                 for rank, one in enumerate(met)
             ]
         )
@@ -331,3 +334,70 @@ def test_statistics_add_up() -> None:
     assert against_pairs({}) is None
     assert imbalance([1.0, 3.0]) == 1.5
     assert imbalance([]) == imbalance([0.0]) == 1.0
+
+
+# ------------------------------------------------------------------------------- core solvers on ranks
+
+
+@pytest.mark.parametrize("sync", ["bsp", "basp"])
+@pytest.mark.parametrize("mode", ["share", "race"])
+def test_a_simulated_device_on_every_machine(configured, mode: str, sync: str) -> None:
+    settings = ["graph.generator.scale=8", "source=random:3", "ranks=3", f"cluster.sync={sync}", "core.size=40"]
+    alone = run_on("aab", configured(*settings))
+    device = ["npu.device=simulated:oracle", f"npu.mode={mode}", "compare.repeats=1"]
+    found = run_on("aab", configured(*settings, *device))
+    assert np.array_equal(np.load(found.folder / "level.npy"), np.load(alone.folder / "level.npy"))
+    npu = found.summary["npu"]
+    assert (npu["mode"], npu["device"], npu["worker"]) == (mode, "simulated:oracle", "simulated")
+    assert npu["outcome"].startswith("simulated: ")
+    if mode == "share":
+        assert npu["rounds_merged"] > 0
+        assert "no real NPU was used" in found.summary["verdict"]["text"]
+    events = [json.loads(line) for line in (found.folder / "trace.jsonl").read_text().splitlines()]
+    rounds = [event for event in events if event["kind"] == "round"]
+    assert all(event["simulated"] == "simulated:oracle" for event in rounds)
+
+
+def test_an_index_answers_for_every_machine(configured, own_cache: Path) -> None:
+    settings = ["graph.generator.scale=8", "source=random:4", "ranks=2", "core.size=40", "npu.mode=share"]
+    config = configured(*settings, "npu.device=simulated:oracle", "npu.index=on", "compare.enabled=false")
+    run_on("ab", config)
+    again = run_on("ab", config)
+    lines = (again.folder / "trace.jsonl").read_text().splitlines()
+    rounds = [event["round"] for event in map(json.loads, lines) if event["kind"] == "round"]
+    assert rounds
+    assert all(name.startswith("index") for name in rounds), "what is kept is used from the first search on"
+    assert again.summary["certified"]
+
+
+def auto_on_ranks(configured: Callable[..., Config], *settings: str) -> dict[str, Any]:
+    usual = ["graph.generator.scale=8", "ranks=2", "npu.mode=auto", "core.size=40", "npu.device=simulated:oracle"]
+    return run_on("ab", configured(*usual, *settings)).summary
+
+
+def test_mode_auto_is_predicted_from_a_search_by_all_ranks(configured) -> None:
+    few = auto_on_ranks(configured, "source=random:3")
+    assert few["npu"]["mode"] == "off"
+    assert "to measure one first would cost too much" in few["npu"]["outcome"]
+    many = auto_on_ranks(configured, "source=random:90", "compare.enabled=false")
+    assert many["predicted"]["searches"] == 90
+    assert many["predicted"]["cpu_only_s"] > 0
+
+
+def test_mode_auto_has_its_guard_on_ranks(configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that never answers is given up after the strikes that the plan allows; the searches are exact."""
+    from hybrid.ranks import workers
+    from hybrid.worker.guard import Patience
+    from hybrid.worker.simulated import SimulatedSolver
+
+    def share_at_once(graph: Any, config: Config, **_: object) -> Plan:
+        return Plan(CoreSplit(graph, 40), 1, 0, "", "share", "auto: the test says so", patience=Patience(1e-3, 2))
+
+    monkeypatch.setattr(workers, "make_plan", share_at_once)
+    monkeypatch.setattr(SimulatedSolver, "poll", lambda self: None)
+    monkeypatch.setattr(workers.RankCore, "rehearse", lambda self, search: barrier())
+    summary = auto_on_ranks(configured, "source=random:5", "compare.enabled=false")
+    assert summary["certified"]
+    assert 1 <= summary["npu"]["rounds_sent"] <= 4 * 2, "then nobody is asked any more"
+    assert "mode auto waits" in summary["runs"][0]["npu"]["outcome"]
+    assert summary["runs"][-1]["npu"]["rounds_sent"] == 0

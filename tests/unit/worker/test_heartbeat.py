@@ -15,10 +15,9 @@ import pytest
 
 from hybrid.config import load_config
 from hybrid.results.trace import Trace
-from hybrid.worker import heartbeat
-from hybrid.worker import solver as partner
+from hybrid.worker import heartbeat, solver
 from hybrid.worker.heartbeat import Heartbeat
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 PATIENCE_S = 20.0
 
@@ -55,12 +54,12 @@ def test_a_worker_without_a_heartbeat_is_not_judged(beat: object) -> None:
 
 
 @pytest.fixture
-def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NpuPartner]:
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerSolver]:
     """A coordinator whose external worker is ready and has been sent a round."""
-    monkeypatch.setattr(partner, "BOUND_S", 0.2)
+    monkeypatch.setattr(solver, "BOUND_S", 0.2)
     tell(tmp_path)
     options = [f"exchange.dir={tmp_path}", "npu.worker=external", "npu.round_timeout_s=600", "exchange.watch=events"]
-    made = NpuPartner(load_config(None, options), tmp_path / "worker.log", Trace())
+    made = WorkerSolver(load_config(None, options), tmp_path / "worker.log", Trace())
     made.start()
     made.publish_edges(np.array([0, 1, 2]), np.array([1, 0], np.int32), 2)
     made.submit(np.array([0, -1], np.int32))
@@ -75,7 +74,7 @@ def tell(directory: Path, **facts: object) -> None:
     (directory / "worker.json").write_text(json.dumps({**known, **facts}))
 
 
-def until_lost(made: NpuPartner) -> str:
+def until_lost(made: WorkerSolver) -> str:
     deadline = time.monotonic() + PATIENCE_S
     while made.usable:
         assert time.monotonic() < deadline, "the coordinator waits for ever"
@@ -84,22 +83,22 @@ def until_lost(made: NpuPartner) -> str:
     return made.failure
 
 
-def test_an_external_worker_that_hangs(waiting: NpuPartner) -> None:
+def test_an_external_worker_that_hangs(waiting: WorkerSolver) -> None:
     assert until_lost(waiting).startswith("the worker hangs: no heartbeat for 0.2 s")
 
 
-def test_an_external_worker_that_stops(waiting: NpuPartner) -> None:
+def test_an_external_worker_that_stops(waiting: WorkerSolver) -> None:
     tell(waiting.directory, state="stopped", reason="SIGTERM", heartbeat=2.0)
     assert until_lost(waiting) == "the worker has stopped: SIGTERM"
 
 
-def test_an_external_worker_that_was_killed(waiting: NpuPartner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_external_worker_that_was_killed(waiting: WorkerSolver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process is gone, and what it said last stays."""
-    monkeypatch.setattr(NpuPartner, "_is_stale", lambda self, facts: True)
+    monkeypatch.setattr(WorkerSolver, "_is_stale", lambda self, facts: True)
     assert until_lost(waiting) == "the worker's process is gone"
 
 
-def test_a_coordinator_that_only_polls_notices_a_dead_worker(waiting: NpuPartner) -> None:
+def test_a_coordinator_that_only_polls_notices_a_dead_worker(waiting: WorkerSolver) -> None:
     """Ranks go on searching instead of waiting; a process that its parent has not reaped yet is dead as well."""
     worker = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     tell(waiting.directory, pid=worker.pid)

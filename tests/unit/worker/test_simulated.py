@@ -24,8 +24,8 @@ from cpu_engine.hub_core.kernels.rows import skip_core_step
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
+from hybrid.job.driver import run_job
 from hybrid.job.proof import prove_or_repair
-from hybrid.job.search_job import run_job
 from hybrid.job.warm_up import make_engine
 from hybrid.launch.announce import Announcer
 from hybrid.offload.traverse import traverse_together
@@ -33,11 +33,11 @@ from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.planning.plan import Plan
 from hybrid.ranks.collectives import Seat
-from hybrid.ranks.workers import RankNpu
+from hybrid.ranks.workers import RankCore
 from hybrid.results.trace import Trace
 from hybrid.worker import simulated
 from hybrid.worker.guard import Patience
-from hybrid.worker.simulated import SimulatedPartner, SimulatedTrace
+from hybrid.worker.simulated import SimulatedSolver, SimulatedTrace
 from tests import naive
 
 MODELS = {**PROFILES, "oracle": fixed_delay("oracle", 0.0), "slow": fixed_delay("slow", 3e-3)}
@@ -75,12 +75,12 @@ def test_levels_are_exact_with_every_profile(name: str, shared_data: Path) -> No
         for engine_name in ("async", "level"):
             engine = make_engine(engine_name, split)
             for model in models:
-                partner = SimulatedPartner(model, format="direct")
-                partner.publish_edges(graph.out_offsets, graph.out_targets, k)
+                solver = SimulatedSolver(model, format="direct")
+                solver.publish_edges(graph.out_offsets, graph.out_targets, k)
                 for mode in ("share", "race"):
                     for root in roots:
-                        found = traverse_together(engine, root, mode, partner, Trace())
-                        assert partner.usable, partner.failure
+                        found = traverse_together(engine, root, mode, solver, Trace())
+                        assert solver.usable, solver.failure
                         assert np.array_equal(found.level, expected[root]), (k, engine_name, model.name, mode)
                         assert prove_or_repair(graph, found, root, k, Trace()) == 0
                         assert found.npu.values_rejected == 0
@@ -158,11 +158,11 @@ PATH = rows(5, [(0, 1), (1, 2), (2, 3), (3, 4)])
 MINE = np.array([0, -1, -1, -1], np.int32)
 
 
-def on_a_path(model: DeviceModel, format: str = "direct") -> SimulatedPartner:
+def on_a_path(model: DeviceModel, format: str = "direct") -> SimulatedSolver:
     """The core is the first four of a path of five vertices."""
-    partner = SimulatedPartner(model, format=format)
-    partner.publish_edges(*PATH, 4)
-    return partner
+    solver = SimulatedSolver(model, format=format)
+    solver.publish_edges(*PATH, 4)
+    return solver
 
 
 @pytest.mark.parametrize("format", ["text", "binary", "direct"])
@@ -170,17 +170,17 @@ def on_a_path(model: DeviceModel, format: str = "direct") -> SimulatedPartner:
 def test_the_answer_comes_when_the_model_says(waits: bool, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(simulated, "time", clock)
-    partner = on_a_path(PROFILES["910b4"], format)
+    solver = on_a_path(PROFILES["910b4"], format)
     took = PROFILES["910b4"].round_s(4, 1, 3, format)
     began = clock.now
-    partner.submit(MINE)
+    solver.submit(MINE)
     if waits:
-        partner._close()  # what wait() does before it sleeps
+        solver._close()  # what wait() does before it sleeps
     clock.now = began + took * (1 - 1e-6)
-    assert partner.poll() is None
-    assert partner.busy
+    assert solver.poll() is None
+    assert solver.busy
     clock.now = began + took * (1 + 1e-6)
-    answer = partner.poll()
+    answer = solver.poll()
     assert answer is not None
     assert answer.values.tolist() == [0, 1, 2, 3]
     assert answer.received == 4
@@ -188,63 +188,63 @@ def test_the_answer_comes_when_the_model_says(waits: bool, format: str, monkeypa
     assert answer.facts["iterations"] == "3"
     assert float(answer.facts["compute_s"]) == pytest.approx(3 * PROFILES["910b4"].iteration_s(4))
     assert answer.round_id.startswith("simulated-")
-    assert not partner.busy
-    assert partner.computed_on_clock == (0 if waits else 1)
-    assert partner.poll() is None
+    assert not solver.busy
+    assert solver.computed_on_clock == (0 if waits else 1)
+    assert solver.poll() is None
 
 
 def test_waiting_sleeps_the_long_part_and_watches_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(tick=1e-6)
     monkeypatch.setattr(simulated, "time", clock)
-    partner = on_a_path(fixed_delay("slow", 10e-3))
+    solver = on_a_path(fixed_delay("slow", 10e-3))
     began = clock.now
-    partner.submit(MINE)
+    solver.submit(MINE)
     answer = None
     while answer is None:
-        partner.wait()
-        answer = partner.poll()
+        solver.wait()
+        answer = solver.poll()
     assert clock.now - began == pytest.approx(10e-3, rel=0.01)
     assert sum(clock.slept) == pytest.approx(9.8e-3, rel=0.01)
 
 
 def test_values_belong_to_who_asked() -> None:
-    partner = on_a_path(fixed_delay("oracle", 0.0))
+    solver = on_a_path(fixed_delay("oracle", 0.0))
     mine = MINE.copy()
-    partner.submit(mine)
+    solver.submit(mine)
     mine[:] = 7
-    first = partner.poll()
+    first = solver.poll()
     assert first is not None
     first.values[:] = 99
-    partner.submit(MINE)
-    second = partner.poll()
+    solver.submit(MINE)
+    second = solver.poll()
     assert second is not None
     assert second.values.tolist() == [0, 1, 2, 3]
 
 
 def test_an_abandoned_round_and_a_new_search_leave_nothing() -> None:
-    partner = on_a_path(fixed_delay("oracle", 0.0))
-    for forget in (partner.abandon, partner.begin, lambda: partner.publish_edges(*PATH, 4)):
-        partner.submit(MINE)
-        assert partner.busy
+    solver = on_a_path(fixed_delay("oracle", 0.0))
+    for forget in (solver.abandon, solver.begin, lambda: solver.publish_edges(*PATH, 4)):
+        solver.submit(MINE)
+        assert solver.busy
         forget()
-        assert not partner.busy
-        assert partner.poll() is None
+        assert not solver.busy
+        assert solver.poll() is None
 
 
 def test_a_core_that_does_not_fit() -> None:
     tiny = DeviceModel("tiny", "model", 0.0, 1e9, 1e9, memory_bytes=16)
-    partner = on_a_path(tiny)
-    assert not partner.usable
-    assert "simulated:tiny" in partner.failure
+    solver = on_a_path(tiny)
+    assert not solver.usable
+    assert "simulated:tiny" in solver.failure
 
 
 def test_the_cpu_finishes_alone_when_the_device_is_too_small() -> None:
     graph = build_graph(EdgeList(np.arange(9), np.arange(1, 10)), directed=True)
     engine = make_engine("level", CoreSplit(graph, 4))
-    partner = SimulatedPartner(DeviceModel("tiny", "model", 0.0, 1e9, 1e9, memory_bytes=16))
-    partner.publish_edges(graph.out_offsets, graph.out_targets, 4)
+    solver = SimulatedSolver(DeviceModel("tiny", "model", 0.0, 1e9, 1e9, memory_bytes=16))
+    solver.publish_edges(graph.out_offsets, graph.out_targets, 4)
     root = graph.internal_id(0)
-    found = traverse_together(engine, root, "share", partner, Trace())
+    found = traverse_together(engine, root, "share", solver, Trace())
     assert np.array_equal(found.level, levels(graph, root))
 
 
@@ -252,14 +252,14 @@ def test_the_cpu_finishes_alone_when_the_device_is_too_small() -> None:
 def test_after_a_rehearsal_nothing_is_computed_on_the_clock(mode: str, shared_data: Path) -> None:
     graph = opened(shared_data / "wiki-Vote/wiki-Vote.txt", True)
     engine = make_engine("level", CoreSplit(graph, 512))
-    partner = SimulatedPartner(fixed_delay("oracle", 0.0))
-    partner.publish_edges(graph.out_offsets, graph.out_targets, 512)
+    solver = SimulatedSolver(fixed_delay("oracle", 0.0))
+    solver.publish_edges(graph.out_offsets, graph.out_targets, 512)
     root = graph.n // 2
-    assert partner.rehearse(engine, root, mode) == 2
-    assert (partner.rounds, partner.delivered, partner.computed_on_clock) == (0, 0, 0)
-    found = traverse_together(engine, root, mode, partner, Trace())
-    assert found.npu.rounds_merged == partner.delivered > 0
-    assert partner.computed_on_clock == 0
+    assert solver.rehearse(lambda device: traverse_together(engine, root, mode, device, Trace())) == 2
+    assert (solver.rounds, solver.delivered, solver.computed_on_clock) == (0, 0, 0)
+    found = traverse_together(engine, root, mode, solver, Trace())
+    assert found.npu.rounds_merged == solver.delivered > 0
+    assert solver.computed_on_clock == 0
 
 
 def test_the_trace_is_labelled() -> None:
@@ -304,7 +304,7 @@ def test_a_job_says_everywhere_that_the_device_was_simulated(device: str, mode: 
 
 
 def test_mode_auto_may_use_it_and_says_so(job: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hybrid.job import search_job as job_module
+    from hybrid.job import driver as job_module
 
     def share_at_once(graph: Graph, config: Config, *_: object) -> Plan:
         return Plan(CoreSplit(graph, 64), 0, 0, "the test's", "share", "auto: the test says so", patience=Patience())
@@ -327,7 +327,7 @@ def test_no_worker_by_hand_for_a_simulated_device(job: Callable) -> None:
 
 
 def test_ranks_that_mpirun_started_are_refused_too() -> None:
-    config = load_config(None, ["npu.device=simulated:910b4"])
+    config = load_config(None, ["npu.batch=4", "npu.mode=share"])
     seat = Seat(0, 2, ("here", "here"))
     with pytest.raises(ConfigError, match="ranks=1"):
-        RankNpu(seat, config, ("share", "as configured"), Trace(), None, Announcer(False))
+        RankCore(seat, config, "bfs", Trace(), None, Announcer(False))

@@ -1,4 +1,4 @@
-"""The coordinator's end of a partnership, with a worker that the test plays; and which directories are swept."""
+"""The coordinator's end of the exchange, with a worker that the test plays; and which directories are swept."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from exchange.filesystem.owner_lock import lock_directory
 from exchange.mailbox import WorkerMailbox
 from exchange.protocol import layout
 from hybrid.config import load_config
-from hybrid.job.search_job import run_job
+from hybrid.job.driver import run_job
 from hybrid.job.warm_up import make_engine
 from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.rounds import CoreRounds
-from hybrid.offload.traverse import STILL_STARTING, traverse_alone, traverse_together
+from hybrid.offload.rounds import STILL_STARTING, Rounds
+from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from hybrid.worker import exchange_directory
-from hybrid.worker.solver import NpuPartner
+from hybrid.worker.solver import WorkerSolver
 
 OFFSETS, TARGETS = np.array([0, 2, 3] + [5] * 18), np.array([1, 2, 2, 0, 3], np.int32)
 BATCH = np.array([[0, -1, -1], [-1, 4, -1]], np.int32)
@@ -50,19 +50,19 @@ def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["text", "binary"])
-def partner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NpuPartner]:
+def solver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WorkerSolver]:
     """A coordinator that waits for somebody to serve its directory."""
     options = [f"exchange.dir={tmp_path}", "npu.worker=external", f"exchange.format={request.param}"]
     options += ["exchange.max_bytes=8192", "npu.round_timeout_s=600", "npu.start_timeout_s=600"]
-    made = NpuPartner(load_config(None, options), tmp_path / "worker.log", Trace())
+    made = WorkerSolver(load_config(None, options), tmp_path / "worker.log", Trace())
     made.start()
     yield made
     made.close()
 
 
-def answer(partner: NpuPartner, rows: np.ndarray) -> WorkerMailbox:
+def answer(solver: WorkerSolver, rows: np.ndarray) -> WorkerMailbox:
     """Serve the round that is waiting with these rows."""
-    worker = WorkerMailbox(partner.directory)
+    worker = WorkerMailbox(solver.directory)
     round_id = worker.pending_rounds()[-1]
     question = worker.load_question(round_id)
     worker.write_rows(round_id, question.program, rows, {"device": "NPU"})
@@ -73,28 +73,28 @@ def answer(partner: NpuPartner, rows: np.ndarray) -> WorkerMailbox:
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_worker_that_is_kept_is_not_stopped_when_this_job_gives_up(tmp_path: Path, keep: bool) -> None:
     options = [f"exchange.dir={tmp_path}", "npu.worker=external", f"npu.keep_worker={keep}"]
-    partner = NpuPartner(load_config(None, options), tmp_path / "worker.log", Trace())
-    partner.start()
-    partner.publish_edges(OFFSETS, TARGETS, 3)
-    partner.submit(np.array([0, -1, -1], np.int32))
+    solver = WorkerSolver(load_config(None, options), tmp_path / "worker.log", Trace())
+    solver.start()
+    solver.publish_edges(OFFSETS, TARGETS, 3)
+    solver.submit(np.array([0, -1, -1], np.int32))
     round_id = WorkerMailbox(tmp_path).pending_rounds()[-1]
-    partner.distrust("it lies")
-    assert not partner.usable
+    solver.distrust("it lies")
+    assert not solver.usable
     assert (tmp_path / round_id / layout.STOP_FLAG).exists(), "nobody waits for this round any more"
-    partner.close()
+    solver.close()
     assert (tmp_path / layout.STOP_FLAG).exists() == (not keep)
 
 
-def until_lost(partner: NpuPartner) -> str:
+def until_lost(solver: WorkerSolver) -> str:
     """Send a round that comes to nothing; why."""
-    partner.start()
-    partner.publish_edges(OFFSETS, TARGETS, 3)
-    partner.submit(np.array([0, -1, -1], np.int32))
-    while partner.usable:
-        partner.poll()
-        partner.wait()
-    partner.close()
-    return partner.failure
+    solver.start()
+    solver.publish_edges(OFFSETS, TARGETS, 3)
+    solver.submit(np.array([0, -1, -1], np.int32))
+    while solver.usable:
+        solver.poll()
+        solver.wait()
+    solver.close()
+    return solver.failure
 
 
 def test_a_job_whose_external_worker_was_not_started(
@@ -105,7 +105,7 @@ def test_a_job_whose_external_worker_was_not_started(
     directory = tmp_path / "of mine"
     directory.mkdir()
     options = [f"exchange.dir={directory}", "npu.worker=external", "npu.start_timeout_s=0.3"]
-    failure = until_lost(NpuPartner(load_config(None, options), tmp_path / "worker.log", Trace()))
+    failure = until_lost(WorkerSolver(load_config(None, options), tmp_path / "worker.log", Trace()))
     command = f"worker --exchange '{directory}'"
     assert failure.startswith(f"the worker was not ready within 0.3 s: none serves {directory}. Fix: start one with")
     assert command in failure
@@ -119,7 +119,7 @@ def test_a_worker_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Monke
     program.write_text("#!/bin/sh\necho 'ImportError: cannot import x' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    failure = until_lost(NpuPartner(load_config(None, []), tmp_path / "worker.log", Trace()))
+    failure = until_lost(WorkerSolver(load_config(None, []), tmp_path / "worker.log", Trace()))
     assert failure == "the worker failed with exit code 1; worker.log ends with: ImportError: cannot import x"
 
 
@@ -128,32 +128,32 @@ def test_a_worker_that_does_not_get_ready_is_waited_for_once(tmp_path: Path, mon
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    partner = NpuPartner(load_config(None, ["npu.start_timeout_s=0.2"]), tmp_path / "worker.log", Trace())
-    partner.start()
+    solver = WorkerSolver(load_config(None, ["npu.start_timeout_s=0.2"]), tmp_path / "worker.log", Trace())
+    solver.start()
     try:
-        partner.publish_edges(OFFSETS, TARGETS, 3)
-        partner.await_start()
-        assert not partner.usable, "a round would wait for it again"
-        assert partner.failure == "the worker was not ready within 0.2 s"
+        solver.publish_edges(OFFSETS, TARGETS, 3)
+        solver.await_start()
+        assert not solver.usable, "a round would wait for it again"
+        assert solver.failure == "the worker was not ready within 0.2 s"
     finally:
-        partner.close()
+        solver.close()
 
 
-def test_the_answer_has_the_shape_of_the_question(partner: NpuPartner) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3)
+def test_the_answer_has_the_shape_of_the_question(solver: WorkerSolver) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, 3)
     mine = BATCH.copy()
-    partner.submit(mine)
+    solver.submit(mine)
     mine[:] = 0  # the caller goes on with its array
-    answer(partner, CLOSED)
-    found = partner.poll()
-    assert found is not None, partner.failure
+    answer(solver, CLOSED)
+    found = solver.poll()
+    assert found is not None, solver.failure
     assert np.array_equal(found.values, CLOSED)
     assert (found.values.dtype, found.received, found.facts["device"]) == (np.int32, 6, "NPU")
-    partner.publish_edges(OFFSETS, TARGETS, 3, program="plus-times")
-    partner.submit(np.array([0.5, 0, 0.25], np.float32))
-    answer(partner, np.array([[0.25, 0.5, 0.5]], np.float32))
-    found = partner.poll()
-    assert found is not None, partner.failure
+    solver.publish_edges(OFFSETS, TARGETS, 3, program="plus-times")
+    solver.submit(np.array([0.5, 0, 0.25], np.float32))
+    answer(solver, np.array([[0.25, 0.5, 0.5]], np.float32))
+    found = solver.poll()
+    assert found is not None, solver.failure
     assert found.values.tolist() == [0.25, 0.5, 0.5]
 
 
@@ -174,35 +174,35 @@ def test_the_answer_has_the_shape_of_the_question(partner: NpuPartner) -> None:
         ("plus-times", np.ones(3, np.float32), np.ones((1, 3), np.float32), "wrong sum, such as 3 in row 0 where 4"),
     ],
 )
-def test_one_bad_row_ends_the_partnership(
-    partner: NpuPartner, program: str, values: np.ndarray, rows: np.ndarray, words: str
+def test_one_bad_row_ends_it(
+    solver: WorkerSolver, program: str, values: np.ndarray, rows: np.ndarray, words: str
 ) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3, program=program)
-    partner.submit(values)
-    answer(partner, rows)
-    assert partner.poll() is None
-    assert not partner.usable
-    assert words in partner.failure
+    solver.publish_edges(OFFSETS, TARGETS, 3, program=program)
+    solver.submit(values)
+    answer(solver, rows)
+    assert solver.poll() is None
+    assert not solver.usable
+    assert words in solver.failure
 
 
-def test_weighted_answers_are_judged_by_the_lightest_edge(partner: NpuPartner) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3, weight=np.array([50, 7, 7, 7, 1]))
-    partner.submit(BATCH)
-    answer(partner, np.array([[0, 14, 7], [18, 4, 11]], np.int32))
-    assert partner.poll() is not None, partner.failure
-    partner.submit(BATCH)
-    answer(partner, np.array([[0, 6, 7], [18, 4, 11]], np.int32))
-    assert partner.poll() is None
-    assert "too small to be true, such as 6 for vertex 1 in row 0" in partner.failure
+def test_weighted_answers_are_judged_by_the_lightest_edge(solver: WorkerSolver) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, 3, weight=np.array([50, 7, 7, 7, 1]))
+    solver.submit(BATCH)
+    answer(solver, np.array([[0, 14, 7], [18, 4, 11]], np.int32))
+    assert solver.poll() is not None, solver.failure
+    solver.submit(BATCH)
+    answer(solver, np.array([[0, 6, 7], [18, 4, 11]], np.int32))
+    assert solver.poll() is None
+    assert "too small to be true, such as 6 for vertex 1 in row 0" in solver.failure
 
 
-def test_a_batch_over_the_limit_is_not_sent(partner: NpuPartner) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3)
-    most = partner.largest_batch
+def test_a_batch_over_the_limit_is_not_sent(solver: WorkerSolver) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, 3)
+    most = solver.largest_batch
     assert most > 1
-    partner.submit(np.zeros((most + 1, 3), np.int32))
-    assert not partner.usable
-    assert f"send at most {most} vectors at once, or raise exchange.max_bytes" in partner.failure
+    solver.submit(np.zeros((most + 1, 3), np.int32))
+    assert not solver.usable
+    assert f"send at most {most} vectors at once, or raise exchange.max_bytes" in solver.failure
 
 
 @pytest.mark.parametrize(
@@ -210,60 +210,60 @@ def test_a_batch_over_the_limit_is_not_sent(partner: NpuPartner) -> None:
     [("max-plus", None, "no such program"), ("min-plus", np.array([1, -1, 1, 1, 1]), "integers from 0")],
 )
 def test_a_core_that_cannot_be_written(
-    partner: NpuPartner, program: str, weight: np.ndarray | None, words: str
+    solver: WorkerSolver, program: str, weight: np.ndarray | None, words: str
 ) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3, program=program, weight=weight)
-    assert not partner.usable
-    assert words in partner.failure
+    solver.publish_edges(OFFSETS, TARGETS, 3, program=program, weight=weight)
+    assert not solver.usable
+    assert words in solver.failure
 
 
-def test_a_wrong_index_is_not_taken_and_rounds_go_on(partner: NpuPartner) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3)
-    assert partner.request_index()
-    assert partner.poll_index() is None
-    worker = WorkerMailbox(partner.directory)
+def test_a_wrong_index_is_not_taken_and_rounds_go_on(solver: WorkerSolver) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, 3)
+    assert solver.request_index()
+    assert solver.poll_index() is None
+    worker = WorkerMailbox(solver.directory)
     (name,) = worker.pending_indexes()
     worker.write_index(name, np.zeros((3, 3), np.uint8), {})
-    assert partner.poll_index() is None
-    assert "0 on its diagonal" in partner.index_failure
-    assert partner.usable
-    partner.publish_edges(OFFSETS, TARGETS, 2)
-    assert partner.request_index()
-    partner.publish_edges(OFFSETS, TARGETS, 3)
+    assert solver.poll_index() is None
+    assert "0 on its diagonal" in solver.index_failure
+    assert solver.usable
+    solver.publish_edges(OFFSETS, TARGETS, 2)
+    assert solver.request_index()
+    solver.publish_edges(OFFSETS, TARGETS, 3)
     assert worker.pending_indexes() == [], "the index of a core that was replaced is abandoned"
-    partner.publish_edges(np.zeros(101, np.int64), np.empty(0, np.int32), 100)
-    assert not partner.request_index()
-    assert "exchange.max_bytes is 8192" in partner.index_failure
+    solver.publish_edges(np.zeros(101, np.int64), np.empty(0, np.int32), 100)
+    assert not solver.request_index()
+    assert "exchange.max_bytes is 8192" in solver.index_failure
 
 
-def test_a_worker_that_made_no_index_says_why(partner: NpuPartner) -> None:
-    partner.publish_edges(OFFSETS, TARGETS, 3)
-    partner.request_index()
-    worker = WorkerMailbox(partner.directory)
+def test_a_worker_that_made_no_index_says_why(solver: WorkerSolver) -> None:
+    solver.publish_edges(OFFSETS, TARGETS, 3)
+    solver.request_index()
+    worker = WorkerMailbox(solver.directory)
     worker.announce(state="ready", skipped_index=layout.core_name(9, "0123abcd"), skipped_why="another one")
-    partner.wait()
-    assert partner.index_failure == ""
+    solver.wait()
+    assert solver.index_failure == ""
     worker.announce(skipped_index=worker.pending_indexes()[0], skipped_why="it is too long")
-    partner.wait()
-    assert partner.index_failure == "the worker made no index: it is too long"
-    assert partner.usable
+    solver.wait()
+    assert solver.index_failure == "the worker made no index: it is too long"
+    assert solver.usable
 
 
 @pytest.fixture
-def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NpuPartner]:
+def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerSolver]:
     """A coordinator whose own worker - a script that sleeps - has been started and has not said a word yet."""
     program = tmp_path / "sleeper"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    made = NpuPartner(load_config(None, [f"exchange.dir={tmp_path / 'exchange'}"]), tmp_path / "worker.log", Trace())
+    made = WorkerSolver(load_config(None, [f"exchange.dir={tmp_path / 'exchange'}"]), tmp_path / "worker.log", Trace())
     made.start()
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("engine_name", ["level", "async"])
-def test_a_race_sends_nothing_to_a_worker_that_is_starting(starter: NpuPartner, engine_name: str) -> None:
+def test_a_race_sends_nothing_to_a_worker_that_is_starting(starter: WorkerSolver, engine_name: str) -> None:
     graph = build_graph(kronecker(8, 8, 1), directed=False)
     engine = make_engine(engine_name, CoreSplit(graph, 20))
     starter.publish_edges(graph.out_offsets, graph.out_targets, 20)
@@ -274,17 +274,17 @@ def test_a_race_sends_nothing_to_a_worker_that_is_starting(starter: NpuPartner, 
     assert not WorkerMailbox(starter.directory).pending_rounds()
 
 
-def test_a_race_of_many_sends_nothing_to_a_worker_that_is_starting(starter: NpuPartner) -> None:
+def test_a_race_of_many_sends_nothing_to_a_worker_that_is_starting(starter: WorkerSolver) -> None:
     graph = build_graph(kronecker(8, 8, 1), directed=False)
     starter.publish_edges(graph.out_offsets, graph.out_targets, 20)
     done = ManyEngine(CoreSplit(graph, 20)).together(np.arange(30), "race", starter, Trace())
     assert (done.npu.rounds_sent, done.npu.outcome) == (0, STILL_STARTING)
-    rounds = CoreRounds(starter, "race", Trace())
+    rounds = Rounds(starter, "race", Trace())
     assert not rounds.send(np.zeros(20, np.int32))
     assert rounds.close().outcome == STILL_STARTING
 
 
-def test_a_worker_of_ones_own_is_starting_until_it_says_otherwise(starter: NpuPartner) -> None:
+def test_a_worker_of_ones_own_is_starting_until_it_says_otherwise(starter: WorkerSolver) -> None:
     assert starter.starting
     facts = {"pid": starter._supervisor.pid, "host": "here", "state": "ready", "device": "CPU"}  # type: ignore[union-attr]
     (starter.directory / layout.WORKER_FACTS).write_text(json.dumps(facts))
@@ -293,9 +293,9 @@ def test_a_worker_of_ones_own_is_starting_until_it_says_otherwise(starter: NpuPa
     assert starter.device == "CPU"
 
 
-def test_nobody_knows_whether_another_worker_is_starting(partner: NpuPartner) -> None:
+def test_nobody_knows_whether_another_worker_is_starting(solver: WorkerSolver) -> None:
     """It may be one that writes no word about itself: it is sent rounds from the first on."""
-    assert not partner.starting
+    assert not solver.starting
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "pagerank"])

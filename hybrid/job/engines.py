@@ -1,0 +1,315 @@
+"""An algorithm with its buffers, on one graph and core: what a job runs, one unit of sources at a time.
+
+``alone``: the CPU does everything. ``together``: the dense core is the solver's part. ``prove`` is for
+the whole unit. Invariant: whatever a solver does, ``together`` ends with a result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from cpu_engine.bfs.traversal import CoreSplit, Traversal, complete_parents
+from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.algorithm import Algorithm, Found, Task
+from hybrid.algorithms.bfs import Bfs
+from hybrid.job.failed_proof import Repair
+from hybrid.job.proof import count_false_values, prove_found, prove_or_repair_many
+from hybrid.job.warm_up import exercise, make_engine
+from hybrid.offload.rounds import Rounds, Tally
+from hybrid.offload.solver import CoreSolver, Device
+from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.results.trace import Trace
+
+if TYPE_CHECKING:
+    from hybrid.offload.many_sources import ManyTraversed
+
+Unit = Sequence[Task]
+Proven = tuple[Found, Repair | None]
+
+
+@dataclass
+class Computed:
+    """What a unit's run gave, not yet proven: one ``Found`` per task, and what passed between CPU and solver."""
+
+    found: list[Found]
+    tally: Tally = field(default_factory=Tally)
+    seconds: float = 0.0
+    waited_s: float = 0.0  # part of them in which the CPU had nothing to do but wait for the solver
+    batch: ManyTraversed | None = None  # of many sources at once: all of them, in place of ``found``
+
+
+class CoreOwner(Protocol):
+    """What has a dense core to give away."""
+
+    indexed: bool  # whether the core's index can answer for it
+
+    def publish(self, device: Device) -> None:
+        """Give the device the core, and the program that runs on it."""
+
+
+class Engine(CoreOwner, Protocol):
+    """See the module."""
+
+    core_size: int
+    reruns: bool  # a hybrid result that fails its check is computed again by ``alone``, else by the plain path
+
+    def alone(self, unit: Unit, trace: Trace) -> Computed: ...
+
+    def together(self, unit: Unit, solver: CoreSolver, mode: str, trace: Trace) -> Computed: ...
+
+    def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]: ...
+
+    def warm_up(self) -> None:
+        """Run every kernel that ``together`` uses; for a sample graph."""
+
+
+class PlainEngine:
+    """Any algorithm, without a core solver."""
+
+    core_size, indexed, reruns = 0, False, True
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self.algorithm = algorithm
+
+    def alone(self, unit: Unit, trace: Trace) -> Computed:
+        with trace.span("cpu", "run") as learned:
+            (task,) = unit
+            found = self.algorithm.run(task)
+            learned.update(found.counters)
+        return Computed([found])
+
+    def together(self, unit: Unit, solver: CoreSolver, mode: str, trace: Trace) -> Computed:
+        (task,) = unit
+        with trace.span("cpu", "run") as learned:
+            found, tally = self.share(task, solver, mode, trace)
+            learned.update(found.counters)
+        return Computed([found], tally)
+
+    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        """The run with the core solver, and what passed between them."""
+        raise NotImplementedError
+
+    def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]:
+        (task,), (found,) = unit, computed.found
+        return [prove_found(self.algorithm, task, found, trace, repair=repair)]
+
+    def publish(self, device: Device) -> None:
+        raise NotImplementedError
+
+    def warm_up(self) -> None:
+        """Nothing but what a run uses."""
+
+
+class PageRankShared(PlainEngine):
+    """PageRank: in every iteration the solver adds up what the core's own arcs pass on."""
+
+    def __init__(self, algorithm: Algorithm, task: Task, split: CoreSplit) -> None:
+        from cpu_engine.pagerank.engine import PageRankEngine
+
+        super().__init__(algorithm)
+        chosen, self.core_size = task.config.pagerank, split.core_size
+        self._engine = PageRankEngine(
+            task.graph, core_size=split.core_size, definition=chosen.definition, damping=chosen.damping
+        )
+
+    def warm_up(self) -> None:
+        engine = self._engine
+        for add in (lambda: engine.add_core_sums(engine.core_contributions()), engine.sum_core):
+            engine.begin()
+            engine.core_contributions()
+            engine.sweep_outside()
+            add()
+            engine.finish_iteration()
+
+    def publish(self, device: Device) -> None:
+        from hybrid.offload.pagerank import PROGRAM
+
+        graph = self._engine.graph
+        device.publish_edges(graph.out_offsets, graph.out_targets, self.core_size, program=PROGRAM)
+
+    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        from hybrid.offload.pagerank import pagerank_together
+
+        chosen, rounds = task.config.pagerank, Rounds(solver, mode, trace, max_rounds=float("inf"))
+        found = pagerank_together(self._engine, rounds, trace, tolerance=chosen.tolerance, iterations=chosen.iterations)
+        return Found({"rank": found.rank}, found.counters, {"rank": found.isolated_rank}), rounds.close()
+
+
+class ComponentsShared(PlainEngine):
+    """Components: the CPU links everything outside the core, the solver spreads labels inside it."""
+
+    def __init__(self, algorithm: Algorithm, task: Task, split: CoreSplit) -> None:
+        from cpu_engine.components.core import CoreComponents
+
+        super().__init__(algorithm)
+        self._engine, self._split, self.core_size = CoreComponents(split), split, split.core_size
+
+    def warm_up(self) -> None:
+        self._engine.start()
+        self._engine.adopt(self._engine.core_labels())
+        self._engine.take_core_back()
+        self._engine.finish()
+
+    def publish(self, device: Device) -> None:
+        from cpu_engine.components.core import core_both_ways
+        from hybrid.offload.components import PROGRAM
+
+        device.publish_edges(*core_both_ways(self._split), self.core_size, program=PROGRAM)
+
+    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        from hybrid.offload.components import components_together
+
+        rounds = Rounds(solver, mode, trace, task.config.npu.max_rounds)
+        found = components_together(self._engine, rounds, trace)
+        return Found({"component": found.label}, {"iterations": found.iterations}), rounds.close()
+
+
+class PathsShared(PlainEngine):
+    """Shortest paths: the solver closes the core's distances under its own edges, as in BFS."""
+
+    def __init__(self, algorithm: Algorithm, task: Task, split: CoreSplit) -> None:
+        from cpu_engine.sssp.engine import SsspEngine
+
+        super().__init__(algorithm)
+        chosen, self._split, self.core_size = task.config.sssp, split, split.core_size
+        self._engine = SsspEngine(task.graph, strategy=chosen.strategy, delta=chosen.delta, core_size=split.core_size)
+
+    def warm_up(self) -> None:
+        exercise(self._engine, self._split.graph.n - 1)
+
+    def publish(self, device: Device) -> None:
+        graph = self._split.graph
+        device.publish_edges(graph.out_offsets, graph.out_targets, self.core_size, weight=graph.weight)
+
+    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        found = traverse_together(self._engine, task.root, mode, solver, trace, task.config.npu.max_rounds)
+        arrays = {"distance": found.level.copy(), "parent": found.parent.copy()}
+        return Found(arrays, {"steps": found.steps, "relaxations": found.edges_looked_at}), found.npu
+
+
+class BfsCore:
+    """What all engines of BFS have in common: the core, and the proof, whose plain path is as quick as any."""
+
+    indexed, reruns = True, False
+    algorithm = Bfs()
+
+    def __init__(self, split: CoreSplit) -> None:
+        self._split, self.core_size = split, split.core_size
+
+    def publish(self, device: Device) -> None:
+        graph = self._split.graph
+        device.publish_edges(graph.out_offsets, graph.out_targets, self.core_size)
+
+    def warm_up(self) -> None:
+        """``warm_up`` of hybrid/job/warm_up.py has done it."""
+
+    def _prove(self, task: Task, found: Found, tally: Tally, trace: Trace, *, repair: bool = True) -> Proven:
+        proven, repaired = prove_found(self.algorithm, task, found, trace, repair=repair)
+        if repaired is not None and tally.rounds_merged:
+            tally.values_rejected += count_false_values(found.arrays["level"], proven.arrays["level"], self.core_size)
+        return proven, repaired
+
+
+class SearchEngine(BfsCore):
+    """BFS, one source at a time."""
+
+    def __init__(self, split: CoreSplit, engine: str = "level", strategy: str = "auto") -> None:
+        super().__init__(split)
+        self.traversal: Traversal = make_engine(engine, split, strategy)
+
+    def alone(self, unit: Unit, trace: Trace) -> Computed:
+        return self._computed(traverse_alone(self.traversal, unit[0].root, trace))
+
+    def together(self, unit: Unit, solver: CoreSolver, mode: str, trace: Trace) -> Computed:
+        (task,) = unit
+        done = traverse_together(self.traversal, task.root, mode, solver, trace, task.config.npu.max_rounds)
+        return self._computed(done)
+
+    def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]:
+        (task,), (found,) = unit, computed.found
+        return [self._prove(task, found, computed.tally, trace, repair=repair)]
+
+    def _computed(self, done: Traversed) -> Computed:
+        counters = {"steps": done.steps, "edges_looked_at": done.edges_looked_at}
+        return Computed([Found({"level": done.level, "parent": done.parent}, counters)], done.npu)
+
+
+class BatchEngine(BfsCore):
+    """BFS from many sources at once: levels are computed and timed, parents filled in from the certified levels."""
+
+    def __init__(self, split: CoreSplit) -> None:
+        from hybrid.offload.many_sources import ManyEngine
+
+        super().__init__(split)
+        self.many = ManyEngine(split)
+
+    def alone(self, unit: Unit, trace: Trace) -> Computed:
+        done = self.many.alone(roots_of(unit), trace=trace)
+        return Computed([], done.npu, batch=done)
+
+    def together(self, unit: Unit, solver: CoreSolver, mode: str, trace: Trace) -> Computed:
+        done = self.many.together(roots_of(unit), mode, solver, trace, unit[0].config.npu.max_rounds)
+        return Computed([], done.npu, batch=done)
+
+    def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]:
+        graph, config, done = unit[0].graph, unit[0].config, computed.batch
+        assert done is not None
+        repaired = prove_or_repair_many(graph, done, self.core_size, trace, config)
+        proven = []
+        for i, task in enumerate(unit):
+            assert task.source is not None
+            trace.source = task.source.user_id
+            level, _ = done.found.of(i)
+            parent = np.full(graph.n, -1, np.int32)
+            complete_parents(graph, level, parent, task.root)
+            steps, edges = (done.steps, done.edges_looked_at) if i == 0 else (0, 0)
+            found = Found({"level": level, "parent": parent}, {"steps": steps, "edges_looked_at": edges})
+            right, again = self._prove(task, found, computed.tally, trace)
+            if repaired[i] and done.repair is not None:
+                again = dataclasses.replace(done.repair, source=task.source.user_id, changed=int(repaired[i]))
+            proven.append((right, again))
+        trace.source = None
+        return proven
+
+
+_SHARED = {"pagerank": PageRankShared, "wcc": ComponentsShared, "sssp": PathsShared}
+SHARING = ("bfs", *_SHARED)  # the algorithms that can give their dense core to a solver
+
+
+def engine_for(algorithm: Algorithm, task: Task, split: CoreSplit, *, batch: int = 1, mode: str = "off") -> Engine:
+    """The configured engine of this algorithm, for units of up to ``batch`` sources."""
+    if algorithm.name == "bfs":
+        config = task.config
+        return BatchEngine(split) if batch > 1 else SearchEngine(split, config.engine, config.bfs.strategy)
+    if mode == "off" or algorithm.name not in _SHARED:
+        return PlainEngine(algorithm)
+    return _SHARED[algorithm.name](algorithm, task, split)
+
+
+def why_not_shared(name: str, graph: Graph) -> str:
+    """Why this algorithm cannot share its core on this graph; empty if it can."""
+    if name not in SHARING:
+        return f"{name} runs on the CPU alone"
+    if name != "sssp":
+        return ""
+    weight = graph.weight
+    if weight is not None and weight.dtype.kind == "f":
+        return "the worker takes whole weights, and these are real numbers"
+    heaviest = 1 if weight is None or not weight.size else int(weight.max())
+    if heaviest * max(1, graph.n - 1) >= np.iinfo(np.int32).max:
+        return f"distances may exceed the worker's 32 bits (the heaviest edge weighs {heaviest})"
+    return ""
+
+
+def rehearsal(engine: Engine, unit: Unit, mode: str) -> Callable[[CoreSolver], object]:
+    """The run that a simulated device prepares its answers by."""
+    return lambda solver: engine.together(unit, solver, mode, Trace())
+
+
+def roots_of(unit: Unit) -> np.ndarray:
+    return np.array([task.root for task in unit], np.int64)

@@ -1,0 +1,341 @@
+"""The backend of a job on many ranks: each holds a part of the graph, rank 0 proves on the whole graph and speaks.
+
+Methods are drivers (cpu_engine.comm.requests): one per rank over MPI, or all of them in one process for tests.
+Invariant: rank 0 alone makes the result folder and speaks; an error on any rank ends all of them at once, with one
+line that names the rank and its machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from cpu_engine.comm.requests import AllReduce, Driver
+from cpu_engine.errors import InputError
+from cpu_engine.graph.graph import Graph
+from cpu_engine.ranks.algorithms import PartFinding, RankAlgorithm
+from cpu_engine.sssp.rows import find_bad_weight
+from hybrid.algorithms.algorithm import Algorithm, Found, Task
+from hybrid.cli.terminal import note
+from hybrid.config import dump_config
+from hybrid.config.schema import Config
+from hybrid.errors import ConfigError
+from hybrid.job.driver import Job, Prepared
+from hybrid.job.engines import Unit
+from hybrid.job.opening import Opened, open_graph
+from hybrid.job.proof import count_false_values, prove_found
+from hybrid.job.sources import Source, resolve_sources
+from hybrid.job.units import has_edges, make_run, run_without_edges
+from hybrid.job.verdict import Verdict, judge, turns
+from hybrid.job.warm_up import say_if_slow
+from hybrid.launch.announce import Announcer
+from hybrid.offload.on_ranks import RawEvent
+from hybrid.offload.rounds import Tally
+from hybrid.planning.core_statistics import FEWEST_RUNS, SearchFacts, core_spread, looks_per_vertex
+from hybrid.planning.plan import largest_core
+from hybrid.planning.prediction import typical_root
+from hybrid.ranks.algorithms import (
+    algorithm_on_ranks,
+    layout_on_ranks,
+    masters_by_part,
+    options_of,
+    policy_on_ranks,
+    scatter,
+    with_weights,
+)
+from hybrid.ranks.collectives import Seat, barrier, broadcast_facts, gather, gather_facts
+from hybrid.ranks.parts import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
+from hybrid.ranks.rendezvous import Agreed, require_same
+from hybrid.ranks.summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
+from hybrid.ranks.trace import RankTrace
+from hybrid.ranks.warm_up import rehearse, search_in_loopback, warm_up_on_ranks
+from hybrid.ranks.workers import RankCore
+from hybrid.results.folder import ResultFolder
+from hybrid.results.record import WorkerFacts, log_opened
+from hybrid.results.run_record import Run
+from hybrid.results.trace import Trace
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gathered:
+    """One run of all ranks, whole at rank 0 (``found``), not yet proven."""
+
+    found: Found | None
+    seconds: float  # of the slowest rank
+    by_rank: list[Statistics]
+
+
+class PartRuns:
+    """What every rank does for one run: its part of the graph, the run, and the masters' values to rank 0."""
+
+    def __init__(self, seat: Seat, config: Config) -> None:
+        self.seat, self.config = seat, config
+        self.trace = Trace()  # the job's at rank 0; elsewhere it only keeps the clock
+        self.events = RankTrace(seat)
+        self.statistics: list[Statistics] = []  # by rank, over the runs so far; at rank 0
+
+    def choose(self, name: str) -> tuple[RankAlgorithm, str, str]:
+        """The algorithm's side on ranks, the policy and the way to synchronise; ``Agreed`` if it has none."""
+        try:
+            chosen = algorithm_on_ranks(name, self.config)
+            policy = policy_on_ranks(self.config, chosen, self.seat.size)
+        except InputError as error:
+            wrong = ConfigError(error.reason, value=error.value, fix=error.fix)
+            raise Agreed(wrong) from error  # the configuration is the same everywhere
+        sync = chosen.choose_sync(self.config.cluster.sync)
+        if sync != self.config.cluster.sync:
+            _log.info("%s runs bsp: %s", chosen.name, chosen.only_bsp_because)
+        return chosen, policy, sync
+
+    def open_part(self, opened: Opened, chosen: RankAlgorithm, policy: str) -> Driver[OpenedPart]:
+        """This rank's part, as the algorithm needs it."""
+        layout = layout_on_ranks(opened.graph, chosen, policy, self.seat.size)
+        mine: OpenedPart = yield from open_part_on_ranks(self.seat, self.config, opened, layout)
+        part = with_weights(mine.part, chosen)
+        _log.info("part %d: %d arcs, %d masters, %d mirrors", self.seat.rank, part.arcs, part.masters, part.mirrors)
+        yield from barrier()
+        return dataclasses.replace(mine, part=part)
+
+    def run_parts(
+        self, chosen: RankAlgorithm, made: Any, graph: Graph, source: Source | None,
+        own: list[np.ndarray] | None, core: RankCore | None = None,
+    ) -> Driver[tuple[Gathered, Tally | None]]:  # fmt: skip
+        """One run by all of them; ``own``: each part's masters, at rank 0."""
+        yield from barrier()  # rank 0 may still be proving the last one: wait without spinning
+        options = options_of(self.config)
+        if core is not None and core.mode != "off":
+            options |= yield from core.begin()
+        yield from barrier(patient=False)
+        began = time.perf_counter()
+        try:
+            finding: PartFinding = yield from chosen.drive(made, -1 if source is None else source.internal, options)
+        except InputError as error:  # found by all of them together; one of them can name the edge
+            raise Agreed(find_bad_weight(graph) or error) from error
+        slowest = yield AllReduce(np.array([round((time.perf_counter() - began) * 1e9)], np.int64), "max")
+        if chosen.name == "bfs":
+            made.count_redundant(finding.statistics)
+        tally: Tally | None = Tally()
+        rounds: list[RawEvent] = []
+        if core is not None:
+            tally, rounds = yield from core.end()
+        self.events.extend(-1 if source is None else source.user_id, [*finding.statistics.events, *rounds])
+        with self.trace.span("coordinator", "gather"):
+            whole = {}
+            for name, values in finding.arrays.items():
+                gathered = yield from gather(self.seat, np.ascontiguousarray(values).view(np.uint8))
+                if gathered is not None and own is not None:
+                    whole[name] = scatter(gathered, own, values.dtype)
+            by_rank = yield from gather_facts(self.seat, finding.statistics.as_dict())
+        if by_rank is None:
+            return Gathered(None, 0.0, []), None
+        self.statistics = [
+            add_statistics(*pair) for pair in zip(self.statistics or [{}] * len(by_rank), by_rank, strict=True)
+        ]
+        return Gathered(Found(whole, finding.counters, finding.isolated), float(slowest[0]) * 1e-9, by_rank), tally
+
+    def describe(self, mine: OpenedPart, sync: str) -> Driver[dict[str, Any] | None]:
+        """The account of the ranks, at rank 0."""
+        shares = yield from gather_facts(self.seat, describe_part(mine.part, numba.get_num_threads()))
+        if shares is None:
+            return None
+        statistics = self.statistics or [{}] * self.seat.size
+        return describe_ranks(self.seat, mine.part, sync, mine.from_cache, shares, statistics)
+
+
+class OnRanks(PartRuns):
+    """One rank's side of a job. ``folder``: rank 0's result folder, None elsewhere."""
+
+    def __init__(
+        self, seat: Seat, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
+    ) -> None:
+        super().__init__(seat, config)
+        self.speaks = seat.rank == 0
+        self._announcer, self._opener = announcer, opener
+        self._log_path = None if folder is None else folder.path / "worker.log"
+        self._core: RankCore | None = None
+        self._algorithm: Algorithm
+        self._chosen: RankAlgorithm
+        self._mine: OpenedPart
+        self._made: Any = None
+        self._graph: Graph
+        self._sync = "bsp"
+        self._own: list[np.ndarray] | None = None
+
+    def prepare(self, algorithm: Algorithm) -> Driver[Prepared]:
+        seat, config, trace = self.seat, self.config, self.trace
+        fix = "give every rank the same file and arguments"
+        yield from require_same(seat, "configuration", config_fingerprint(config), fix)
+        chosen, policy, sync = self.choose(algorithm.name)
+        self._core = core = RankCore(seat, config, chosen.name, trace, self._log_path, self._announcer)
+        if chosen.name == "bfs" and seat.local_ranks[1:2] == (seat.rank,):
+            search_in_loopback(config.engine, sync, policy)  # it would only wait while the first one opens the graph
+        opened = yield from self._open(algorithm, chosen)
+        with trace.span("coordinator", "partition"):
+            self._mine = yield from self.open_part(opened, chosen, policy)
+        self._algorithm, self._chosen, self._graph, self._sync = algorithm, chosen, opened.graph, sync
+        self._own = masters_by_part(self._mine.part) if self.speaks else None
+        warm_up = warm_up_on_ranks(seat, algorithm, chosen, config, opened.graph, policy, sync)
+        if config.npu.mode == "auto":  # it decides by a search; else the workers load while the kernels are
+            with trace.span("coordinator", "compile"):
+                yield from warm_up
+        with trace.span("coordinator", "plan"):
+            tasks = yield from self._share_tasks(algorithm, opened)
+            measured = yield from self._measure(opened, core)
+            plan = yield from core.share_plan(opened, len(tasks), measured)
+        with trace.span("coordinator", "compile"):
+            if config.npu.mode != "auto":
+                yield from warm_up
+            options = {**options_of(config), "core_size": plan.core_size}
+            self._made = chosen.make(self._mine.part, opened.graph, sync, options)
+            core.attach(self._made, plan)
+            yield from rehearse(
+                self._made, chosen, self._mine.part, [task for task in tasks if has_edges(task)], core, config
+            )
+        yield from self.events.align(trace)
+        return Prepared(opened, tasks, 1, plan)
+
+    def _open(self, algorithm: Algorithm, chosen: RankAlgorithm) -> Driver[Opened]:
+        driver = open_graph_on_ranks(self.seat, self.config.graph, self.trace, self._announcer, self._opener)
+        if not self.speaks:
+            opened = yield from driver
+            return opened
+        with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
+            opened = yield from driver
+        log_opened(opened)
+        if not chosen.threaded and numba.get_num_threads() > 1:
+            note(f"{chosen.name} uses one thread of each rank: more ranks use more CPUs")
+        if algorithm.weighted and opened.graph.weight is None:
+            note("the graph has no weights: every edge counts as 1")
+        return opened
+
+    def _share_tasks(self, algorithm: Algorithm, opened: Opened) -> Driver[list[Task]]:
+        """Sources are resolved by rank 0, so that what is to be said about them is said once."""
+        if not algorithm.sourced:
+            return [Task(opened.graph, self.config)]
+        pairs = None
+        if self.speaks:
+            pairs = [(one.user_id, one.internal) for one in resolve_sources(opened.graph, self.config)]
+        shared = yield from broadcast_facts(self.seat, pairs)
+        return [Task(opened.graph, self.config, Source(*pair)) for pair in shared]
+
+    def _measure(self, opened: Opened, core: RankCore) -> Driver[SearchFacts | None]:
+        """A search by all ranks without a core solver, the fastest of a few, at rank 0, if mode auto wants one."""
+        graph, chosen = opened.graph, self._chosen
+        if self.config.npu.mode != "auto" or not (yield from core.wants_search(opened)):
+            return None
+        made = chosen.make(self._mine.part, graph, self._sync, {})
+        source, best = Source(-1, typical_root(graph)), None
+        for _ in range(FEWEST_RUNS):
+            done, _ = yield from self.run_parts(chosen, made, graph, source, self._own)
+            best = done if best is None or done.seconds < best.seconds else best
+        self.statistics, self.events.events = [], []  # it is in no account
+        if best is None or best.found is None:
+            return None
+        total = over_ranks(best.by_rank)
+        edges = int(total.get("edges_looked_at", 0))
+        limit = min(graph.n, largest_core(self.config.core))
+        spread = core_spread(best.found.arrays["level"], limit)
+        return SearchFacts(best.seconds, total["rounds"], edges, looks_per_vertex(graph.in_offsets, edges), spread)
+
+    # ------------------------------------------------------------------------------------- the runs
+
+    def run(self, unit: Unit) -> Driver[list[Run]]:
+        (task,) = unit
+        if not has_edges(task):  # nothing to search, so nobody to help
+            return [run_without_edges(self._algorithm, task, self.trace)] if self.speaks else []
+        core, source = self._core, task.source
+        assert core is not None
+        yield from core.rehearse(lambda options: self._chosen.drive(self._made, task.root, options))
+        gathered, tally = yield from self.run_parts(self._chosen, self._made, task.graph, source, self._own, core)
+        runs = []
+        if gathered.found is not None:
+            assert tally is not None
+            runs = [self._prove(task, gathered, tally)]
+        failed = bool(runs and runs[0].repair is not None and runs[0].npu.rounds_merged)
+        yield from core.reject_if(failed, "" if source is None else f"the result for source {source.user_id}")
+        return runs
+
+    def _prove(self, task: Task, gathered: Gathered, tally: Tally) -> Run:
+        """At rank 0, on the whole graph, which knows nothing of parts."""
+        trace, found, by_rank = self.trace, gathered.found, gathered.by_rank
+        assert found is not None
+        t1 = trace.now()
+        told, further = describe_search(by_rank), {}
+        if self._algorithm.name == "bfs":
+            total = over_ranks(by_rank)
+            counters = {"steps": total["rounds"], "edges_looked_at": total.get("edges_looked_at", 0)}
+            further = {"ranks": told}
+        else:
+            counters = {**found.counters, "ranks": told}
+        found = dataclasses.replace(found, counters=counters)
+        proven, repair = prove_found(self._algorithm, task, found, trace)
+        if repair is not None and tally.rounds_merged:
+            assert self._core is not None
+            before, after = (one.arrays["level"] for one in (found, proven))
+            tally.values_rejected += count_false_values(before, after, self._core.core_size)
+        seconds = max(gathered.seconds, 1e-9)
+        waited = min(seconds, sum(one.get("wait_s", 0.0) for one in by_rank) / len(by_rank))
+        return make_run(
+            self._algorithm, task, proven, repair, seconds, trace.now() - t1, tally, waited, further
+        )  # fmt: skip
+
+    def compare(self, units: Sequence[Unit]) -> Driver[Verdict | None]:
+        """CPU-only against hybrid on the same ranks, in turns; None where a worker was lost on the way."""
+        core, repeats = self._core, self.config.compare.repeats
+        assert core is not None
+        if not self.config.compare.enabled or core.mode == "off" or not units:
+            return None
+        if not (yield from core.any_serving()):
+            return None
+        times = np.zeros((2, repeats, len(units)))
+        with self.trace.span("coordinator", "compare", repeats=repeats):
+            for way, row, column in turns(repeats, len(units)):
+                options = options_of(self.config)
+                if way:
+                    options |= yield from core.begin()
+                yield from barrier(patient=False)
+                began = time.perf_counter()
+                yield from self._chosen.drive(self._made, units[column][0].root, options)
+                slowest = yield AllReduce(np.array([round((time.perf_counter() - began) * 1e9)], np.int64), "max")
+                times[way, row, column] = int(slowest[0]) * 1e-9
+                if way:
+                    core.end_run()
+            usable = yield from core.any_serving()
+        return core.label_verdict(judge(times[0], times[1], core.mode)) if usable else None
+
+    # --------------------------------------------------------------------------------------- the end
+
+    def conclude(self) -> Driver[dict[str, Any] | None]:
+        yield from self.events.collect(self.trace)
+        ranks = yield from self.describe(self._mine, self._sync)
+        return ranks
+
+    @property
+    def worker(self) -> WorkerFacts | None:
+        return None if self._core is None else self._core.worker
+
+    def close(self) -> None:
+        if self._core is not None:
+            self._core.close()
+
+
+def drive_on_rank(
+    seat: Seat, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
+) -> Driver[dict[str, Any] | None]:
+    """One rank's side of the configured job; the summary at rank 0."""
+    summary = yield from Job(config, OnRanks(seat, config, folder, announcer, opener), folder).drive()
+    yield from barrier()  # nobody ends before the result is written
+    return summary
+
+
+def config_fingerprint(config: Config) -> str:
+    return hashlib.blake2b(dump_config(config).encode(), digest_size=16).hexdigest()
