@@ -14,8 +14,9 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
+from hybrid.job.proof import prove_or_repair_many
 from hybrid.job.warm_up import make_engine
-from hybrid.offload.many_sources import ManyEngine, prove_or_repair_many
+from hybrid.offload.many_sources import ManyEngine
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.results.trace import Trace

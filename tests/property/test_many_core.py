@@ -18,7 +18,8 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
-from hybrid.offload.many_sources import ManyEngine, prove_or_repair_many
+from hybrid.job.proof import prove_or_repair_many
+from hybrid.offload.many_sources import ManyEngine
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, Word, closing_word
