@@ -26,11 +26,11 @@ from hybrid.algorithms.bfs import Bfs
 from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.offload.on_ranks import CoreOnRanks
-from hybrid.offload.solver import Absent
 from hybrid.ranks.algorithms import algorithm_on_ranks, masters_by_part
 from hybrid.ranks.collectives import Seat, barrier, gather, gather_facts
 from hybrid.ranks.parts import build_part
 from hybrid.ranks.warm_up import warm_up_on_ranks
+from hybrid.worker.core_solver import Absent
 
 
 def main(task: dict[str, Any]) -> None:

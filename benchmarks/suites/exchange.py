@@ -27,11 +27,11 @@ from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem
 from hybrid.job.opening import open_graph
 from hybrid.job.warm_up import make_engine
-from hybrid.offload.solver import Answer
 from hybrid.offload.traverse import traverse_alone
 from hybrid.planning.measurement import first_values
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Answer
 from hybrid.worker.solver import WorkerSolver
 
 INDEX = "index"

@@ -30,10 +30,10 @@ from hybrid.job.sources import Source, resolve_sources
 from hybrid.job.warm_up import make_engine, warm_up
 from hybrid.job.warm_up_algorithms import warm_up_batches
 from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning.plan import Plan, make_plan
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import MOST_AT_ONCE, Answer, CoreSolver
 from hybrid.worker.guard import REGRET_S, REGRET_SHARE, Guard, Patience, patience_for
 
 OFF, AUTO, SILENT = "off", "auto", "auto, misled, silent worker"

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.bfs.asynchronous import AsyncBfs
 from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.repair.engine import plain_bfs
 from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.field import LDBC_UNREACHED, Level, Parent
 from hybrid.cli.terminal import count
-from hybrid.job.warm_up import make_engine
 from hybrid.offload.traverse import traverse_alone
 
 _LEVEL = Level("level", "edges from the source, -1 = not reached", own=0, ldbc_unreached=LDBC_UNREACHED)
@@ -44,8 +45,9 @@ class Bfs(Algorithm):
     def run(self, task: Task) -> Found:
         if task.root < 0:
             return reach_nothing(task)
-        config = task.config
-        found = traverse_alone(make_engine(config.engine, CoreSplit(task.graph), config.bfs.strategy), task.root)
+        split, config = CoreSplit(task.graph), task.config
+        engine = AsyncBfs(split) if config.engine == AsyncBfs.name else LevelBfs(split, config.bfs.strategy)
+        found = traverse_alone(engine, task.root)
         counters = {"steps": found.steps, "edges_looked_at": found.edges_looked_at}
         return Found({"level": found.level, "parent": found.parent}, counters)
 

@@ -18,11 +18,12 @@ from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
 from hybrid.job.engines import Computed, CoreOwner, Engine, Unit, rehearsal
 from hybrid.job.verdict import Verdict, judge, time_in_turns
-from hybrid.offload.rounds import STILL_STARTING, Tally
-from hybrid.offload.solver import CoreSolver, Device
+from hybrid.offload.rounds import STILL_STARTING
 from hybrid.planning.plan import Plan
 from hybrid.results.record import WorkerFacts
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import CoreSolver, Device
 from hybrid.worker.guard import Guard
 from hybrid.worker.index_keeper import IndexKeeper, index_keeper
 from hybrid.worker.simulated import simulated_solver

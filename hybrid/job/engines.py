@@ -20,10 +20,11 @@ from hybrid.algorithms.bfs import Bfs
 from hybrid.job.failed_proof import Repair
 from hybrid.job.proof import count_false_values, prove_found, prove_or_repair_many
 from hybrid.job.warm_up import exercise, make_engine
-from hybrid.offload.rounds import Rounds, Tally
-from hybrid.offload.solver import CoreSolver, Device
+from hybrid.offload.rounds import Rounds
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import CoreSolver, Device
 
 if TYPE_CHECKING:
     from hybrid.offload.many_sources import ManyTraversed

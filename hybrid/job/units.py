@@ -17,8 +17,8 @@ from hybrid.job.core import JobCore
 from hybrid.job.engines import Computed, Engine, PlainEngine, Proven, Unit
 from hybrid.job.failed_proof import Repair
 from hybrid.job.proof import prove_found
-from hybrid.offload.rounds import Tally
 from hybrid.results.run_record import Run
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from cpu_engine.bfs.many.core import CoreManyBfs, ManyTable
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS, ManyBfs, ManyResult
 from cpu_engine.bfs.traversal import CoreSplit
-from hybrid.offload.rounds import MOST_ROUNDS, Rounds, Tally
-from hybrid.offload.solver import Answer, CoreSolver
+from hybrid.offload.rounds import MOST_ROUNDS, Rounds
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Answer, CoreSolver
 
 if TYPE_CHECKING:
     from hybrid.job.failed_proof import Repair

@@ -17,9 +17,10 @@ import numpy as np
 from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.encoding import AgreedList, Room, pack_improved, unpack_min
 from cpu_engine.comm.requests import FIRST_OUTSIDE_TAG, Message
-from hybrid.offload.rounds import MOST_ROUNDS, Rounds, Tally
-from hybrid.offload.solver import CoreSolver
+from hybrid.offload.rounds import MOST_ROUNDS, Rounds
 from hybrid.ranks.collectives import Seat
+from hybrid.results.tally import Tally
+from hybrid.worker.core_solver import CoreSolver
 
 TAG_UP = FIRST_OUTSIDE_TAG  # core values, from their masters to a machine's first rank
 TAG_DOWN = FIRST_OUTSIDE_TAG + 1  # and back, once a worker has improved them

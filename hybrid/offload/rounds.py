@@ -7,48 +7,16 @@ here; where no answer is to be had, the caller does the core's part itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from hybrid.cli.terminal import plural
-from hybrid.offload.solver import Answer, CoreSolver
+from hybrid.results.tally import Tally
+from hybrid.worker.core_solver import Answer, CoreSolver
 
 STILL_STARTING = "not waited for: the worker was still starting"
-COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
 MOST_ROUNDS = 1000  # npu.max_rounds, if nobody says otherwise
-
-
-@dataclass
-class Tally:
-    """What passed between CPU and core solver in one run, or in several."""
-
-    rounds_sent: int = 0
-    rounds_merged: int = 0
-    values_sent: int = 0
-    values_received: int = 0
-    values_adopted: int = 0
-    values_rejected: int = 0
-    outcome: str = "off"
-
-    def add(self, other: Tally) -> None:
-        """Count another run's rounds as well; the outcome stays."""
-        for name in COUNTED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    @property
-    def merged(self) -> str:
-        return f"merged {self.rounds_merged} of {plural(self.rounds_sent, 'round')}"
-
-
-def total(tallies: Iterable[Tally], outcome: str = "off") -> Tally:
-    """The sum of some runs."""
-    found = Tally(outcome=outcome)
-    for one in tallies:
-        found.add(one)
-    return found
 
 
 class Recorder(Protocol):

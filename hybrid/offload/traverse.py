@@ -14,9 +14,10 @@ import numpy as np
 
 from cpu_engine.bfs.traversal import Traversal
 from cpu_engine.threads import threads_for
-from hybrid.offload.rounds import MOST_ROUNDS, Rounds, Tally
-from hybrid.offload.solver import CoreSolver
+from hybrid.offload.rounds import MOST_ROUNDS, Rounds
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import CoreSolver
 
 if TYPE_CHECKING:
     from hybrid.job.failed_proof import Repair

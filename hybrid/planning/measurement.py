@@ -35,13 +35,13 @@ from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.errors import EnvironmentProblem
 from hybrid.job.opening import open_graph
 from hybrid.job.warm_up import make_engine, warm_up
-from hybrid.offload.solver import Answer
 from hybrid.offload.traverse import traverse_alone
 from hybrid.planning.calibration import VERSION, Calibration, CpuRates, DeviceRates, RoundTime, SearchTime
 from hybrid.planning.device_model import Sample
 from hybrid.planning.device_profiles import parse_device
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Answer
 from hybrid.worker.solver import WorkerSolver
 
 SCALES = (16, 18)  # one that fits into a cache and one that does not

@@ -37,7 +37,6 @@ from hybrid.job.verdict import Verdict, judge, turns
 from hybrid.job.warm_up import say_if_slow
 from hybrid.launch.announce import Announcer
 from hybrid.offload.on_ranks import RawEvent
-from hybrid.offload.rounds import Tally
 from hybrid.planning.core_statistics import FEWEST_RUNS, SearchFacts, core_spread, looks_per_vertex
 from hybrid.planning.plan import largest_core
 from hybrid.planning.prediction import typical_root
@@ -60,6 +59,7 @@ from hybrid.ranks.workers import RankCore
 from hybrid.results.folder import ResultFolder
 from hybrid.results.record import WorkerFacts, log_opened
 from hybrid.results.run_record import Run
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 
 _log = logging.getLogger(__name__)

@@ -32,15 +32,15 @@ from hybrid.job.opening import Opened
 from hybrid.job.verdict import Verdict
 from hybrid.launch.announce import Announcer
 from hybrid.offload.on_ranks import CoreOnRanks, RawEvent
-from hybrid.offload.rounds import Tally, total
-from hybrid.offload.solver import Absent, CoreSolver
 from hybrid.planning.core_statistics import SearchFacts
 from hybrid.planning.device_profiles import parse_device
 from hybrid.planning.plan import Plan, make_plan, plan_off, worth_measuring
 from hybrid.ranks.collectives import Seat, barrier, broadcast_facts, gather_facts
 from hybrid.ranks.parts import scratch_folder
 from hybrid.results.record import WorkerFacts
+from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Absent, CoreSolver
 from hybrid.worker.guard import Patience
 
 LEVEL_ALONE = "on several ranks the level engine runs on the CPUs alone; engine: async takes a worker's values"

@@ -27,13 +27,13 @@ from hybrid.interrupts import interrupts_held
 from hybrid.job.opening import Opened
 from hybrid.job.reach_hint import direction_hint
 from hybrid.job.verdict import Verdict
-from hybrid.offload.rounds import Tally, total
 from hybrid.planning.machine_facts import MachineState
 from hybrid.planning.plan import Plan
 from hybrid.report import write_report
 from hybrid.results.folder import ResultFolder
 from hybrid.results.forms import write_forms
 from hybrid.results.run_record import Run
+from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
 
 _log = logging.getLogger(__name__)

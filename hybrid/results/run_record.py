@@ -8,7 +8,7 @@ from typing import Any
 from hybrid.algorithms.algorithm import Arrays
 from hybrid.job.failed_proof import Repair
 from hybrid.job.sources import Source
-from hybrid.offload.rounds import Tally
+from hybrid.results.tally import Tally
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.offload.solver import Answer, CoreSolver
+from hybrid.worker.core_solver import Answer, CoreSolver
 
 REGRET_SHARE, REGRET_S = 0.05, 2e-3  # what mode auto may lose against the CPU alone
 MEASURING = 0.5  # of the share: for measuring a search before deciding; waiting in vain has the other half

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver
+from hybrid.worker.core_solver import MOST_AT_ONCE, Answer, CoreSolver
 from hybrid.worker.index import CoreIndex
 
 DEVICE = "index"

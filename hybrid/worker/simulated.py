@@ -22,12 +22,12 @@ import numpy as np
 from exchange.protocol.programs import MIN_PLUS
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
-from hybrid.offload.solver import MOST_AT_ONCE, Answer, CoreSolver, first_round
 from hybrid.planning.calibration import device_model, load_calibration
 from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import DIRECT, parse_device
 from hybrid.results.trace import Event, Trace
 from hybrid.worker.core_programs import Program, core_program
+from hybrid.worker.core_solver import MOST_AT_ONCE, Answer, CoreSolver, first_round
 from hybrid.worker.index import CoreIndex, compute_index
 
 _SPIN_S = 200e-6  # shorter than this a sleep cannot be trusted: the moment is waited for by looking at the clock
@@ -78,7 +78,7 @@ class _Closure:
 
 
 class SimulatedSolver:
-    """See the module; satisfies ``hybrid.offload.solver.Device`` in the place of a worker."""
+    """See the module; satisfies ``hybrid.worker.core_solver.Device`` in the place of a worker."""
 
     cold = False
     directory: Path | None = None

@@ -29,8 +29,8 @@ from exchange.protocol.machines import CoordinatorProtocol
 from exchange.protocol.programs import MIN_PLUS
 from hybrid.config.schema import Config
 from hybrid.launch.processes import process_state
-from hybrid.offload.solver import Answer, CoreSolver, first_round
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Answer, CoreSolver, first_round
 from hybrid.worker.exchange_directory import fresh_directory
 from hybrid.worker.heartbeat import BOUND_S, POLLED_FACTOR, Heartbeat
 from hybrid.worker.process import WorkerSupervisor
@@ -44,7 +44,7 @@ _LOOK_INTERVAL_S = 0.05  # how often a coordinator that waits or polls looks whe
 
 
 class WorkerSolver:
-    """See the module; satisfies ``hybrid.offload.solver.Device``. Whoever makes one calls ``close`` in the end."""
+    """See the module; satisfies ``hybrid.worker.core_solver.Device``. Whoever makes one calls ``close`` in the end."""
 
     label, cold, on_clock_s = "", True, 0.0
 

@@ -11,8 +11,8 @@ import pytest
 from hybrid.config import load_config
 from hybrid.job.driver import run_job
 from hybrid.offload.rounds import Rounds
-from hybrid.offload.solver import Answer
 from hybrid.results.record import Finished
+from hybrid.worker.core_solver import Answer
 
 FIELDS = {"pagerank": "rank", "wcc": "component", "sssp": "distance"}
 

@@ -12,8 +12,8 @@ import pytest
 
 from exchange.codec.index import CoreIndexArrays
 from hybrid.config import load_config
-from hybrid.offload.solver import Answer
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Answer
 from hybrid.worker.solver import WorkerSolver
 from tests.npu import device_side
 from tests.npu.twin import any_marked, close_row, count_hops, hops_between_all, smallest_label, weighted_sum

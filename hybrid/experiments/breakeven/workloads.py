@@ -30,12 +30,12 @@ from hybrid.experiments.breakeven.experiment import Workload
 from hybrid.job.warm_up import make_engine, warm_up
 from hybrid.job.warm_up_algorithms import warm_up_batches
 from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.solver import CoreSolver
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.planning.core_statistics import core_statistics
 from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import fixed_delay
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import CoreSolver
 from hybrid.worker.simulated import SimulatedSolver
 
 RELATIVE = 1e-3  # of float32 sums over many arcs, against float64: ranks are compared, not certified

@@ -29,14 +29,14 @@ from hybrid.job.units import units_of
 from hybrid.job.verdict import turns
 from hybrid.job.warm_up import looks_deep, make_engine, warm_up
 from hybrid.job.warm_up_algorithms import warm_up_batches
-from hybrid.offload.rounds import Tally
-from hybrid.offload.solver import Device
 from hybrid.offload.traverse import traverse_together
 from hybrid.planning.core_statistics import CoreStatistics, core_statistics
 from hybrid.planning.plan import CELL_BYTES, largest_core
 from hybrid.planning.planner import SMALLEST_CORE, Candidate, predict
 from hybrid.planning.prediction import surroundings, typical_root, typical_search
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import Device
 from hybrid.worker.simulated import simulated_solver
 from hybrid.worker.solver import WorkerSolver
 

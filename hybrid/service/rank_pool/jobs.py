@@ -19,8 +19,8 @@ from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.job.units import has_edges, prove_run, run_without_edges
 from hybrid.ranks.algorithms import algorithm_on_ranks, policy_on_ranks
-from hybrid.results.run_record import Run
 from hybrid.registry import ALGORITHMS
+from hybrid.results.run_record import Run
 from hybrid.results.trace import Trace
 from hybrid.service.catalogue import Catalogue, Entry
 from hybrid.service.queue.jobs import Job

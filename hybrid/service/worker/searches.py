@@ -13,9 +13,9 @@ import numpy as np
 from cpu_engine.bfs.many.check import check_levels
 from hybrid.cli.terminal import plural
 from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.solver import CoreSolver
 from hybrid.results.trace import Trace
 from hybrid.service.worker.pool import GraphPlans, Worker, Workers
+from hybrid.worker.core_solver import CoreSolver
 from hybrid.worker.guard import STRIKES, Guard, Patience
 
 _log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid
 from cpu_engine.graph.graph import Graph
 from hybrid.job.proof import prove_or_repair
-from hybrid.offload.rounds import Tally
 from hybrid.offload.traverse import Traversed, traverse_alone
+from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 
 

@@ -24,7 +24,6 @@ from hybrid.config import load_config
 from hybrid.job import driver as job_module
 from hybrid.job.driver import run_job
 from hybrid.job.warm_up import make_engine
-from hybrid.offload.solver import first_round
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning import plan as plan_module
 from hybrid.planning import planner
@@ -49,6 +48,7 @@ from hybrid.planning.prediction import Surroundings, search_count, surroundings,
 from hybrid.report.headline import draw_prediction
 from hybrid.results.record import _judge_prediction
 from hybrid.results.trace import Trace
+from hybrid.worker.core_solver import first_round
 from hybrid.worker.guard import (
     DECIDE_S,
     REDO,
