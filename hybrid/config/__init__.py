@@ -138,10 +138,10 @@ def require_one_rank(config: Config, path: str | Path | None = None) -> None:
     """Ranks search one source at a time: a batch belongs to one process."""
     if config.npu.batch not in (1, "auto"):
         raise ConfigError(
-            "npu.batch: works on one rank only",
+            "npu.batch: works on one rank only, or without a worker",
             path=path,
             value=config.npu.batch,
-            fix="set ranks: 1 (--set ranks=1), or npu.batch: 1",
+            fix="set ranks: 1 (--set ranks=1), npu.batch: 1 or npu.mode: off",
         )
 
 

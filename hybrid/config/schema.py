@@ -222,7 +222,7 @@ class NpuConfig:
     batch: int | str = key(
         1,
         "bfs: sources traversed at once, their core values in one round; auto = what the planner finds best; "
-        "one rank only",
+        "on several ranks only without a worker",
         minimum=1,
         maximum=1024,
         also=("auto",),
@@ -230,7 +230,7 @@ class NpuConfig:
     index: str = key(
         "off",
         "bfs: on = the worker makes the distances between all core vertices once, kept for later jobs, and values "
-        "follow without rounds; auto = use what is kept, make it for 64 searches or more; one rank only",
+        "follow without rounds; auto = use what is kept, make it for 64 searches or more",
         choices=("off", "auto", "on"),
     )
     stop_grace_s: float = key(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import CoreSolver, Device
 
 if TYPE_CHECKING:
-    from hybrid.offload.many_sources import ManyTraversed
+    from hybrid.offload.many_sources import ManyEngine, ManyTraversed
 
 Unit = Sequence[Task]
 Proven = tuple[Found, Repair | None]
@@ -243,11 +244,11 @@ class SearchEngine(BfsCore):
 class BatchEngine(BfsCore):
     """BFS from many sources at once: levels are computed and timed, parents filled in from the certified levels."""
 
-    def __init__(self, split: CoreSplit) -> None:
+    @cached_property
+    def many(self) -> ManyEngine:
         from hybrid.offload.many_sources import ManyEngine
 
-        super().__init__(split)
-        self.many = ManyEngine(split)
+        return ManyEngine(self._split)
 
     def alone(self, unit: Unit, trace: Trace) -> Computed:
         done = self.many.alone(roots_of(unit), trace=trace)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.bfs.ranks.engine import RankEngine
+from cpu_engine.bfs.ranks.many import ManyBfsOnRanks
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import make_layout
 from cpu_engine.graph.partition.layout import Layout
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.ranks.algorithms import Drive, Options, PartFinding, RankAlgorithm, rank_algorithm
+from cpu_engine.ranks.split import PartSplit
 from hybrid.config.schema import Config
 from hybrid.ranks.parts import choose_policy
 
@@ -50,6 +52,17 @@ def _drive_bfs(made: RankEngine, root: int, options: Options) -> Drive:
     return PartFinding(arrays, found.statistics, counters)
 
 
+def _drive_many(made: ManyBfsOnRanks, root: int, options: Options) -> Drive:
+    """BFS from ``roots``, 64 to a pass: levels only, [root, master]."""
+    found = yield from made.search(options["roots"])
+    return PartFinding({"level": found.levels.astype(np.int32)}, found.statistics)
+
+
+MANY_SOURCES = RankAlgorithm(
+    "many", lambda part, graph, sync, options: ManyBfsOnRanks(PartSplit(part, 0)), _drive_many, sourced=True
+)
+
+
 def options_of(config: Config) -> Options:
     """What the driver of the configured algorithm is given."""
     if config.algorithm == "sssp":
@@ -79,9 +92,9 @@ def masters_by_part(part: Part) -> list[np.ndarray]:
     return [order[bounds[rank] : bounds[rank + 1]] for rank in range(parts)]
 
 
-def scatter(gathered: list[np.ndarray], own: list[np.ndarray], dtype: np.dtype[Any]) -> np.ndarray:
-    """The masters' values of all parts as one array over the whole graph."""
-    whole = np.empty(sum(ids.size for ids in own), dtype)
+def scatter(gathered: list[np.ndarray], own: list[np.ndarray], dtype: np.dtype[Any], rows: int = 1) -> np.ndarray:
+    """The masters' values of all parts as one array over the whole graph, or as so many rows of one."""
+    whole = np.empty((rows, sum(ids.size for ids in own)), dtype)
     for ids, payload in zip(own, gathered, strict=True):
-        whole[ids] = payload.view(dtype)
-    return whole
+        whole[:, ids] = payload.view(dtype).reshape(rows, ids.size)
+    return whole if rows > 1 else whole[0]

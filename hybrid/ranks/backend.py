@@ -17,10 +17,12 @@ from typing import Any
 import numba
 import numpy as np
 
+from cpu_engine.bfs.many.engine import ManyResult
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
-from cpu_engine.ranks.algorithms import PartFinding, RankAlgorithm
+from cpu_engine.ranks.algorithms import Options, PartFinding, RankAlgorithm
 from cpu_engine.sssp.rows import find_bad_weight
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.cli.terminal import note
@@ -28,19 +30,21 @@ from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
 from hybrid.job.driver import Job, Prepared
-from hybrid.job.engines import Unit
+from hybrid.job.engines import BatchEngine, Computed, Unit, roots_of
 from hybrid.job.opening import Opened, open_graph
 from hybrid.job.proof import count_false_values, prove_found
 from hybrid.job.sources import Source, resolve_sources
-from hybrid.job.units import has_edges, make_run, run_without_edges
+from hybrid.job.units import conclude, has_edges, make_run, run_without_edges
 from hybrid.job.verdict import Verdict, judge, turns
 from hybrid.job.warm_up import say_if_slow
 from hybrid.launch.announce import Announcer
+from hybrid.offload.many_sources import ManyTraversed
 from hybrid.offload.on_ranks import RawEvent
 from hybrid.planning.core_statistics import FEWEST_RUNS, SearchFacts, core_spread, looks_per_vertex
-from hybrid.planning.plan import largest_core
+from hybrid.planning.plan import choose_batch, largest_core
 from hybrid.planning.prediction import typical_root
 from hybrid.ranks.algorithms import (
+    MANY_SOURCES,
     algorithm_on_ranks,
     layout_on_ranks,
     masters_by_part,
@@ -107,11 +111,11 @@ class PartRuns:
 
     def run_parts(
         self, chosen: RankAlgorithm, made: Any, graph: Graph, source: Source | None,
-        own: list[np.ndarray] | None, core: RankCore | None = None,
+        own: list[np.ndarray] | None, core: RankCore | None = None, further: Options | None = None,
     ) -> Driver[tuple[Gathered, Tally | None]]:  # fmt: skip
         """One run by all of them; ``own``: each part's masters, at rank 0."""
         yield from barrier()  # rank 0 may still be proving the last one: wait without spinning
-        options = options_of(self.config)
+        options = options_of(self.config) | (further or {})
         if core is not None and core.mode != "off":
             options |= yield from core.begin()
         yield from barrier(patient=False)
@@ -131,9 +135,10 @@ class PartRuns:
         with self.trace.span("coordinator", "gather"):
             whole = {}
             for name, values in finding.arrays.items():
-                gathered = yield from gather(self.seat, np.ascontiguousarray(values).view(np.uint8))
+                rows = 1 if values.ndim == 1 else values.shape[0]
+                gathered = yield from gather(self.seat, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
                 if gathered is not None and own is not None:
-                    whole[name] = scatter(gathered, own, values.dtype)
+                    whole[name] = scatter(gathered, own, values.dtype, rows)
             by_rank = yield from gather_facts(self.seat, finding.statistics.as_dict())
         if by_rank is None:
             return Gathered(None, 0.0, []), None
@@ -166,6 +171,7 @@ class OnRanks(PartRuns):
         self._chosen: RankAlgorithm
         self._mine: OpenedPart
         self._made: Any = None
+        self._many: Any = None
         self._graph: Graph
         self._sync = "bsp"
         self._own: list[np.ndarray] | None = None
@@ -191,6 +197,9 @@ class OnRanks(PartRuns):
             tasks = yield from self._share_tasks(algorithm, opened)
             measured = yield from self._measure(opened, core)
             plan = yield from core.share_plan(opened, len(tasks), measured)
+            batch = 1
+            if algorithm.name == "bfs" and plan.mode == "off":  # a worker is asked source by source
+                batch = choose_batch(config, sum(map(has_edges, tasks)))
         with trace.span("coordinator", "compile"):
             if config.npu.mode != "auto":
                 yield from warm_up
@@ -200,8 +209,11 @@ class OnRanks(PartRuns):
             yield from rehearse(
                 self._made, chosen, self._mine.part, [task for task in tasks if has_edges(task)], core, config
             )
+            if batch > 1:
+                self._many = MANY_SOURCES.make(self._mine.part, opened.graph, sync, {})
+                yield from MANY_SOURCES.drive(self._many, -1, {"roots": roots_of(tasks[:1])})
         yield from self.events.align(trace)
-        return Prepared(opened, tasks, 1, plan)
+        return Prepared(opened, tasks, batch, dataclasses.replace(plan, batch=batch))
 
     def _open(self, algorithm: Algorithm, chosen: RankAlgorithm) -> Driver[Opened]:
         driver = open_graph_on_ranks(self.seat, self.config.graph, self.trace, self._announcer, self._opener)
@@ -249,6 +261,9 @@ class OnRanks(PartRuns):
     # ------------------------------------------------------------------------------------- the runs
 
     def run(self, unit: Unit) -> Driver[list[Run]]:
+        if len(unit) > 1:
+            found = yield from self._run_many(unit)
+            return found
         (task,) = unit
         if not has_edges(task):  # nothing to search, so nobody to help
             return [run_without_edges(self._algorithm, task, self.trace)] if self.speaks else []
@@ -263,6 +278,24 @@ class OnRanks(PartRuns):
         failed = bool(runs and runs[0].repair is not None and runs[0].npu.rounds_merged)
         yield from core.reject_if(failed, "" if source is None else f"the result for source {source.user_id}")
         return runs
+
+    def _run_many(self, unit: Unit) -> Driver[list[Run]]:
+        """Many sources in one pass of all ranks: their levels; parents are filled in at rank 0, from proven levels."""
+        trace, roots = self.trace, roots_of(unit)
+        gathered, tally = yield from self.run_parts(
+            MANY_SOURCES, self._many, unit[0].graph, None, self._own, further={"roots": roots}
+        )
+        if gathered.found is None or tally is None:
+            return []
+        assert self._core is not None
+        tally.outcome = f"off ({self._core.reason})"
+        t1, total, level = trace.now(), over_ranks(gathered.by_rank), gathered.found.arrays["level"]
+        steps, edges = total["rounds"], total.get("edges_looked_at", 0)
+        done = ManyTraversed(roots, ManyResult(level, None, steps, edges), tally, steps, edges)
+        computed = Computed([], tally, seconds=max(gathered.seconds, 1e-9), batch=done)
+        proven = BatchEngine(CoreSplit(unit[0].graph)).prove(unit, computed, trace)
+        further = {"ranks": describe_search(gathered.by_rank)}
+        return conclude(self._algorithm, unit, computed, proven, trace.now() - t1, further)
 
     def _prove(self, task: Task, gathered: Gathered, tally: Tally) -> Run:
         """At rank 0, on the whole graph, which knows nothing of parts."""

@@ -401,3 +401,15 @@ def test_mode_auto_has_its_guard_on_ranks(configured, monkeypatch: pytest.Monkey
     assert 1 <= summary["npu"]["rounds_sent"] <= 4 * 2, "then nobody is asked any more"
     assert "mode auto waits" in summary["runs"][0]["npu"]["outcome"]
     assert summary["runs"][-1]["npu"]["rounds_sent"] == 0
+
+
+@pytest.mark.parametrize("engine", ["async", "level"])
+def test_many_sources_share_every_pass(configured, engine: str) -> None:
+    settings = ["graph.generator.scale=8", "source=random:70", "ranks=3", f"engine={engine}"]
+    one_by_one = run_on("aab", configured(*settings, "npu.batch=1"))
+    together = run_on("aab", configured(*settings, "npu.batch=auto"))
+    assert np.array_equal(np.load(together.folder / "level.npy"), np.load(one_by_one.folder / "level.npy"))
+    runs = together.summary["runs"]
+    assert together.summary["certified"]
+    assert [run["batch"]["sources"] for run in runs] == [64] * 64 + [6] * 6
+    assert together.summary["ranks"]["totals"]["messages"] < one_by_one.summary["ranks"]["totals"]["messages"] / 4
