@@ -213,7 +213,7 @@ def test_batches_with_a_simulated_device(graph: Graph, mode: str) -> None:
     many = ManyEngine(CoreSplit(graph, k))
     solver = SimulatedSolver(PROFILES["910b2"], format="direct")
     solver.publish_edges(graph.out_offsets, graph.out_targets, k)
-    solver.rehearse_run(lambda: many.together(roots, mode, solver, Trace()))
+    solver.rehearse(lambda device: many.together(roots, mode, device, Trace()))
     assert solver.delivered == 0, "a rehearsal is in no account"
     done = many.together(roots, mode, solver, Trace())
     assert not prove_or_repair_many(graph, done, k, Trace()).any()

@@ -281,6 +281,8 @@ class LyingSolver(ScriptedCoreSolver):
 
     device = "liar"
 
+    cold, on_clock_s = True, 0.0
+
     def __init__(self, *_: object) -> None:
         super().__init__(lambda values: np.where(values >= 0, values, 1).astype(np.int32), itertools.repeat(1))
 
