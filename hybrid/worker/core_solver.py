@@ -30,7 +30,7 @@ def first_round(k: int, batch: int, most: int, empty: int = -1, dtype: Any = np.
     """Values of a round that no run needs, as large as those to come: else the first one compiles, and is late."""
     shape = (k,) if batch == 1 else (max(1, min(batch, most)), k)
     values: np.ndarray = np.full(shape, empty, dtype)
-    values[..., :1] = 0
+    values[..., :1] = empty + 1  # one value, so that the device has something to multiply
     return values
 
 
