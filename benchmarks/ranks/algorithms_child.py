@@ -27,7 +27,7 @@ from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.config import load_config
 from hybrid.job.sources import Source
 from hybrid.ranks.algorithms import masters_by_part
-from hybrid.ranks.collectives import Seat, barrier, gather_facts
+from hybrid.ranks.collectives import RankInfo, barrier, gather_facts
 from hybrid.ranks.parts import build_part
 
 _DIGITS = 1 << 20  # reals are compared as multiples of this fraction of their sum
@@ -36,13 +36,13 @@ _DIGITS = 1 << 20  # reals are compared as multiples of this fraction of their s
 def main(task: dict[str, Any]) -> None:
     """Measure every variant."""
     transport = MpiTransport()
-    seat = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    info = RankInfo(transport.rank, transport.size, (transport.host,) * transport.size)
     graph = map_store(Path(task["store"]))
-    if seat.size == 1:
+    if info.size == 1:
         found = [alone(graph, task)]
     else:
-        found = [transport.run(measure(seat, graph, variant, task)) for variant in task["variants"]]
-    if seat.rank == 0:
+        found = [transport.run(measure(info, graph, variant, task)) for variant in task["variants"]]
+    if info.rank == 0:
         Path(task["result"]).write_text(json.dumps(found))
 
 
@@ -71,12 +71,12 @@ def source_of(algorithm: Algorithm, root: int) -> Source | None:
     return Source(root, root) if algorithm.sourced else None
 
 
-def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, Any]) -> Driver[dict[str, Any]]:
+def measure(info: RankInfo, graph: Graph, variant: dict[str, str], task: dict[str, Any]) -> Driver[dict[str, Any]]:
     """One policy and way to synchronise: the slowest rank's seconds per run and trial, and what was sent."""
     chosen = rank_algorithm(task["algorithm"])
     began = time.perf_counter()
-    layout = make_layout(graph, variant["policy"], seat.size, weighted=chosen.weighted, symmetric=chosen.symmetric)
-    part = yield from build_part(seat, graph, layout)
+    layout = make_layout(graph, variant["policy"], info.size, weighted=chosen.weighted, symmetric=chosen.symmetric)
+    part = yield from build_part(info, graph, layout)
     partition_s = time.perf_counter() - began
     made = chosen.make(part, graph, variant["sync"], {})
     seconds: list[list[float]] = [[] for _ in task["roots"]]
@@ -84,7 +84,7 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
     digests: list[list[int]] = []
     algorithm = algorithm_named(task["algorithm"])
     config = load_config(None, [f"algorithm={task['algorithm']}", "npu.mode=off"])
-    own = masters_by_part(part) if seat.rank == 0 else None
+    own = masters_by_part(part) if info.rank == 0 else None
     proofs, wrong = Proofs(), ""
     for trial in range(-1, task["trials"]):
         for at, root in enumerate(task["roots"][:1] if trial < 0 else task["roots"]):
@@ -97,10 +97,10 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
                 seconds[at].append(int(slowest[0]) * 1e-9)
             whole: dict[str, np.ndarray] = {}
             for name, values in found.arrays.items():
-                gathered = yield from gather_whole(seat, own, values)
+                gathered = yield from gather_whole(info, own, values)
                 if gathered is not None:
                     whole[name] = gathered
-            if seat.rank == 0:
+            if info.rank == 0:
                 asked, result = (
                     Task(graph, config, source_of(algorithm, root)),
                     Found(whole, found.counters, found.isolated),
@@ -111,7 +111,7 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
                 mine = digest(next(iter(found.arrays.values())))
                 total = yield AllReduce(np.array(mine, np.int64))
                 digests.append([int(one) for one in total])
-    by_rank = yield from gather_facts(seat, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
+    by_rank = yield from gather_facts(info, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
     measured = {"seconds": seconds, "digests": digests, "by_rank": by_rank, "wrong": wrong}
     return {**variant, "partition_seconds": partition_s, **measured}
 

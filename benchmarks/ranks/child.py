@@ -27,7 +27,7 @@ from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.offload.on_ranks import CoreOnRanks
 from hybrid.ranks.algorithms import algorithm_on_ranks, masters_by_part
-from hybrid.ranks.collectives import Seat, barrier, gather, gather_facts
+from hybrid.ranks.collectives import RankInfo, barrier, gather, gather_facts
 from hybrid.ranks.parts import build_part
 from hybrid.ranks.warm_up import warm_up_on_ranks
 from hybrid.worker.core_solver import Absent
@@ -36,30 +36,30 @@ from hybrid.worker.core_solver import Absent
 def main(task: dict[str, Any]) -> None:
     """Measure every variant."""
     transport = MpiTransport()
-    seat = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    info = RankInfo(transport.rank, transport.size, (transport.host,) * transport.size)
     graph = map_store(Path(task["store"]))
-    found = [transport.run(measure(seat, graph, variant, task)) for variant in task["variants"]]
-    if seat.rank == 0:
+    found = [transport.run(measure(info, graph, variant, task)) for variant in task["variants"]]
+    if info.rank == 0:
         Path(task["result"]).write_text(json.dumps(found))
 
 
-def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, Any]) -> Driver[dict[str, Any]]:
+def measure(info: RankInfo, graph: Graph, variant: dict[str, str], task: dict[str, Any]) -> Driver[dict[str, Any]]:
     """One engine on one policy: the slowest rank's seconds per root and trial, and what was sent."""
     policy, engine_name, sync = variant["policy"], variant["engine"], variant["sync"]
     config = replace(Config(), engine=engine_name)
-    yield from warm_up_on_ranks(seat, Bfs(), algorithm_on_ranks("bfs", config), config, graph, policy, sync)
+    yield from warm_up_on_ranks(info, Bfs(), algorithm_on_ranks("bfs", config), config, graph, policy, sync)
     began = time.perf_counter()
-    part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
+    part = yield from build_part(info, graph, make_layout(graph, policy, info.size))
     partition_s = time.perf_counter() - began
     core_size = min(graph.n, int(variant.get("core", 0)))
     engine = RankEngine(part, engine=engine_name, sync=sync, core_size=core_size)
-    absent = Absent("there is none") if seat.rank == 0 else None
-    side = CoreOnRanks(seat, engine, core_size, absent) if core_size else None
+    absent = Absent("there is none") if info.rank == 0 else None
+    side = CoreOnRanks(info, engine, core_size, absent) if core_size else None
     seconds: list[list[float]] = [[] for _ in task["roots"]]
     last: SearchOutcome | None = None
     counted: list[dict[str, Any]] = []
     reached: list[list[int]] = []
-    own = masters_by_part(part) if seat.rank == 0 else None
+    own = masters_by_part(part) if info.rank == 0 else None
     wrong = ""
     for trial in range(task["trials"]):
         for at, root in enumerate(task["roots"]):
@@ -72,8 +72,8 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
             mine = np.array([round((time.perf_counter() - t0) * 1e9)], np.int64)
             slowest = yield AllReduce(mine, "max")
             seconds[at].append(int(slowest[0]) * 1e-9)
-            level = yield from gather_whole(seat, own, last.levels)
-            parent = yield from gather_whole(seat, own, last.parents)
+            level = yield from gather_whole(info, own, last.levels)
+            parent = yield from gather_whole(info, own, last.parents)
             if level is not None and parent is not None:
                 wrong = wrong or reason_of(lambda: require_search(graph, level, parent, root, str(variant)))  # noqa: B023
             if trial == 0:
@@ -81,14 +81,14 @@ def measure(seat: Seat, graph: Graph, variant: dict[str, str], task: dict[str, A
                 fingerprint = [int(np.count_nonzero(last.levels >= 0)), int(np.maximum(last.levels, 0).sum())]
                 total = yield AllReduce(np.array(fingerprint, np.int64))
                 reached.append([int(one) for one in total])
-    by_rank = yield from gather_facts(seat, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
+    by_rank = yield from gather_facts(info, {"searches": counted, "vertices": part.size, "arcs": part.arcs})
     measured = {"seconds": seconds, "reached": reached, "by_rank": by_rank, "wrong": wrong}
     return {**variant, "partition_seconds": partition_s, **measured}
 
 
-def gather_whole(seat: Seat, own: list[np.ndarray] | None, values: np.ndarray) -> Driver[np.ndarray | None]:
+def gather_whole(info: RankInfo, own: list[np.ndarray] | None, values: np.ndarray) -> Driver[np.ndarray | None]:
     """The masters' values of all parts as one array by internal id, at rank 0; None elsewhere."""
-    gathered = yield from gather(seat, np.ascontiguousarray(values).view(np.uint8))
+    gathered = yield from gather(info, np.ascontiguousarray(values).view(np.uint8))
     if gathered is None or own is None:
         return None
     whole = np.empty(sum(ids.size for ids in own), values.dtype)

@@ -18,7 +18,7 @@ from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.encoding import AgreedList, Room, pack_improved, unpack_min
 from cpu_engine.comm.requests import FIRST_OUTSIDE_TAG, Message
 from hybrid.offload.rounds import MOST_ROUNDS, Rounds
-from hybrid.ranks.collectives import Seat
+from hybrid.ranks.collectives import RankInfo
 from hybrid.results.tally import Tally
 from hybrid.worker.core_solver import CoreSolver
 
@@ -34,19 +34,24 @@ class CoreOnRanks:
     """One rank's side, made once per job; ``solver`` is given on the machine's first rank. Satisfies ``Outside``."""
 
     def __init__(
-        self, seat: Seat, engine: RankEngine, core_size: int, solver: CoreSolver | None, max_rounds: int = MOST_ROUNDS
+        self,
+        info: RankInfo,
+        engine: RankEngine,
+        core_size: int,
+        solver: CoreSolver | None,
+        max_rounds: int = MOST_ROUNDS,
     ) -> None:
         assert engine.worker is not None, "only the asynchronous engine takes values from outside"
-        self._seat, self._worker, self._core_size = seat, engine.worker, core_size
-        self._leaders = tuple(sorted({seat.hosts.index(host) for host in seat.hosts}))
+        self._seat, self._worker, self._core_size = info, engine.worker, core_size
+        self._leaders = tuple(sorted({info.hosts.index(host) for host in info.hosts}))
         masters = engine.split.core_size
         self._mine = AgreedList.of(np.arange(masters, dtype=np.int32))
-        self._told = {leader: np.empty(masters, np.uint32) for leader in self._leaders if leader != seat.rank}
+        self._told = {leader: np.empty(masters, np.uint32) for leader in self._leaders if leader != info.rank}
         self._room = Room(max(1, core_size))
         self._lost: dict[int, str] = {}
         self._withheld = False
         self._in_step = engine.sync == "bsp"
-        self._lead = None if solver is None else _Lead(seat, engine, core_size, solver, max_rounds)
+        self._lead = None if solver is None else _Lead(info, engine, core_size, solver, max_rounds)
 
     @property
     def tally(self) -> Tally | None:
@@ -136,12 +141,12 @@ class RankEvents:
 class _Lead:
     """What a machine's first rank does besides: gather the core's values, hand them to its solver, pass on answers."""
 
-    def __init__(self, seat: Seat, engine: RankEngine, core_size: int, solver: CoreSolver, max_rounds: int) -> None:
+    def __init__(self, info: RankInfo, engine: RankEngine, core_size: int, solver: CoreSolver, max_rounds: int) -> None:
         assert engine.worker is not None
-        self._seat, self._worker, self.solver, self._max_rounds = seat, engine.worker, solver, max_rounds
+        self._seat, self._worker, self.solver, self._max_rounds = info, engine.worker, solver, max_rounds
         owner_of = engine.part.layout.owner_of[:core_size]
         self._core = np.full(core_size, _MOST, np.uint32)
-        self._owned = {q: AgreedList.of(np.flatnonzero(owner_of == q).astype(np.int32)) for q in range(seat.size)}
+        self._owned = {q: AgreedList.of(np.flatnonzero(owner_of == q).astype(np.int32)) for q in range(info.size)}
         self._known = {q: np.empty(owned.total, np.uint32) for q, owned in self._owned.items()}
         self._room = Room(max(1, core_size))
         self._closed = np.full(core_size, -1, np.int32)

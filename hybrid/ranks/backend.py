@@ -53,7 +53,7 @@ from hybrid.ranks.algorithms import (
     scatter,
     with_weights,
 )
-from hybrid.ranks.collectives import Seat, barrier, broadcast_facts, gather, gather_facts
+from hybrid.ranks.collectives import RankInfo, barrier, broadcast_facts, gather, gather_facts
 from hybrid.ranks.parts import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
 from hybrid.ranks.rendezvous import Agreed, require_same
 from hybrid.ranks.summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
@@ -81,17 +81,17 @@ class Gathered:
 class PartRuns:
     """What every rank does for one run: its part of the graph, the run, and the masters' values to rank 0."""
 
-    def __init__(self, seat: Seat, config: Config) -> None:
-        self.seat, self.config = seat, config
+    def __init__(self, info: RankInfo, config: Config) -> None:
+        self.info, self.config = info, config
         self.trace = Trace()  # the job's at rank 0; elsewhere it only keeps the clock
-        self.events = RankTrace(seat)
+        self.events = RankTrace(info)
         self.statistics: list[Statistics] = []  # by rank, over the runs so far; at rank 0
 
     def choose(self, name: str) -> tuple[RankAlgorithm, str, str]:
         """The algorithm's side on ranks, the policy and the way to synchronise; ``Agreed`` if it has none."""
         try:
             chosen = algorithm_on_ranks(name, self.config)
-            policy = policy_on_ranks(self.config, chosen, self.seat.size)
+            policy = policy_on_ranks(self.config, chosen, self.info.size)
         except InputError as error:
             wrong = ConfigError(error.reason, value=error.value, fix=error.fix)
             raise Agreed(wrong) from error  # the configuration is the same everywhere
@@ -102,10 +102,10 @@ class PartRuns:
 
     def open_part(self, opened: Opened, chosen: RankAlgorithm, policy: str) -> Driver[OpenedPart]:
         """This rank's part, as the algorithm needs it."""
-        layout = layout_on_ranks(opened.graph, chosen, policy, self.seat.size)
-        mine: OpenedPart = yield from open_part_on_ranks(self.seat, self.config, opened, layout)
+        layout = layout_on_ranks(opened.graph, chosen, policy, self.info.size)
+        mine: OpenedPart = yield from open_part_on_ranks(self.info, self.config, opened, layout)
         part = with_weights(mine.part, chosen)
-        _log.info("part %d: %d arcs, %d masters, %d mirrors", self.seat.rank, part.arcs, part.masters, part.mirrors)
+        _log.info("part %d: %d arcs, %d masters, %d mirrors", self.info.rank, part.arcs, part.masters, part.mirrors)
         yield from barrier()
         return dataclasses.replace(mine, part=part)
 
@@ -136,10 +136,10 @@ class PartRuns:
             whole = {}
             for name, values in finding.arrays.items():
                 rows = 1 if values.ndim == 1 else values.shape[0]
-                gathered = yield from gather(self.seat, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+                gathered = yield from gather(self.info, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
                 if gathered is not None and own is not None:
                     whole[name] = scatter(gathered, own, values.dtype, rows)
-            by_rank = yield from gather_facts(self.seat, finding.statistics.as_dict())
+            by_rank = yield from gather_facts(self.info, finding.statistics.as_dict())
         if by_rank is None:
             return Gathered(None, 0.0, []), None
         self.statistics = [
@@ -149,21 +149,26 @@ class PartRuns:
 
     def describe(self, mine: OpenedPart, sync: str) -> Driver[dict[str, Any] | None]:
         """The account of the ranks, at rank 0."""
-        shares = yield from gather_facts(self.seat, describe_part(mine.part, numba.get_num_threads()))
+        shares = yield from gather_facts(self.info, describe_part(mine.part, numba.get_num_threads()))
         if shares is None:
             return None
-        statistics = self.statistics or [{}] * self.seat.size
-        return describe_ranks(self.seat, mine.part, sync, mine.from_cache, shares, statistics)
+        statistics = self.statistics or [{}] * self.info.size
+        return describe_ranks(self.info, mine.part, sync, mine.from_cache, shares, statistics)
 
 
 class OnRanks(PartRuns):
     """One rank's side of a job. ``folder``: rank 0's result folder, None elsewhere."""
 
     def __init__(
-        self, seat: Seat, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
+        self,
+        info: RankInfo,
+        config: Config,
+        folder: ResultFolder | None,
+        announcer: Announcer,
+        opener: Opener = open_graph,
     ) -> None:
-        super().__init__(seat, config)
-        self.speaks = seat.rank == 0
+        super().__init__(info, config)
+        self.speaks = info.rank == 0
         self._announcer, self._opener = announcer, opener
         self._log_path = None if folder is None else folder.path / "worker.log"
         self._core: RankCore | None = None
@@ -177,19 +182,19 @@ class OnRanks(PartRuns):
         self._own: list[np.ndarray] | None = None
 
     def prepare(self, algorithm: Algorithm) -> Driver[Prepared]:
-        seat, config, trace = self.seat, self.config, self.trace
+        info, config, trace = self.info, self.config, self.trace
         fix = "give every rank the same file and arguments"
-        yield from require_same(seat, "configuration", config_fingerprint(config), fix)
+        yield from require_same(info, "configuration", config_fingerprint(config), fix)
         chosen, policy, sync = self.choose(algorithm.name)
-        self._core = core = RankCore(seat, config, chosen.name, trace, self._log_path, self._announcer)
-        if chosen.name == "bfs" and seat.local_ranks[1:2] == (seat.rank,):
+        self._core = core = RankCore(info, config, chosen.name, trace, self._log_path, self._announcer)
+        if chosen.name == "bfs" and info.local_ranks[1:2] == (info.rank,):
             search_in_loopback(config.engine, sync, policy)  # it would only wait while the first one opens the graph
         opened = yield from self._open(algorithm, chosen)
         with trace.span("coordinator", "partition"):
             self._mine = yield from self.open_part(opened, chosen, policy)
         self._algorithm, self._chosen, self._graph, self._sync = algorithm, chosen, opened.graph, sync
         self._own = masters_by_part(self._mine.part) if self.speaks else None
-        warm_up = warm_up_on_ranks(seat, algorithm, chosen, config, opened.graph, policy, sync)
+        warm_up = warm_up_on_ranks(info, algorithm, chosen, config, opened.graph, policy, sync)
         if config.npu.mode == "auto":  # it decides by a search; else the workers load while the kernels are
             with trace.span("coordinator", "compile"):
                 yield from warm_up
@@ -216,7 +221,7 @@ class OnRanks(PartRuns):
         return Prepared(opened, tasks, batch, dataclasses.replace(plan, batch=batch))
 
     def _open(self, algorithm: Algorithm, chosen: RankAlgorithm) -> Driver[Opened]:
-        driver = open_graph_on_ranks(self.seat, self.config.graph, self.trace, self._announcer, self._opener)
+        driver = open_graph_on_ranks(self.info, self.config.graph, self.trace, self._announcer, self._opener)
         if not self.speaks:
             opened = yield from driver
             return opened
@@ -236,7 +241,7 @@ class OnRanks(PartRuns):
         pairs = None
         if self.speaks:
             pairs = [(one.user_id, one.internal) for one in resolve_sources(opened.graph, self.config)]
-        shared = yield from broadcast_facts(self.seat, pairs)
+        shared = yield from broadcast_facts(self.info, pairs)
         return [Task(opened.graph, self.config, Source(*pair)) for pair in shared]
 
     def _measure(self, opened: Opened, core: RankCore) -> Driver[SearchFacts | None]:
@@ -362,10 +367,10 @@ class OnRanks(PartRuns):
 
 
 def drive_on_rank(
-    seat: Seat, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
+    info: RankInfo, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
 ) -> Driver[dict[str, Any] | None]:
     """One rank's side of the configured job; the summary at rank 0."""
-    summary = yield from Job(config, OnRanks(seat, config, folder, announcer, opener), folder).drive()
+    summary = yield from Job(config, OnRanks(info, config, folder, announcer, opener), folder).drive()
     yield from barrier()  # nobody ends before the result is written
     return summary
 

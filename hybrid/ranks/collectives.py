@@ -20,7 +20,7 @@ TAG_JOB = 32  # between the substrate's tags and the hybrid hook's
 
 
 @dataclass(frozen=True)
-class Seat:
+class RankInfo:
     """A rank's place: its number, how many there are, and every rank's machine once they have met."""
 
     rank: int
@@ -51,19 +51,21 @@ def barrier(patient: bool = True) -> Driver[None]:
     yield AllReduce(np.zeros(1, np.int64), patient=patient)
 
 
-def gather(seat: Seat, payload: np.ndarray) -> Driver[list[np.ndarray] | None]:
+def gather(info: RankInfo, payload: np.ndarray) -> Driver[list[np.ndarray] | None]:
     """Everybody's bytes, by rank, at rank 0; None elsewhere."""
-    if seat.rank != 0:
+    if info.rank != 0:
         yield Exchange(TAG_JOB, {0: payload}, (), patient=True)
         return None
-    answer = yield Exchange(TAG_JOB, {}, seat.others, patient=True)
-    return [payload, *(answer[rank].copy() for rank in seat.others)]
+    answer = yield Exchange(TAG_JOB, {}, info.others, patient=True)
+    return [payload, *(answer[rank].copy() for rank in info.others)]
 
 
-def broadcast(seat: Seat, payload: np.ndarray | None, root: int = 0, among: Sequence[int] | None = None) -> Driver[Any]:
+def broadcast(
+    info: RankInfo, payload: np.ndarray | None, root: int = 0, among: Sequence[int] | None = None
+) -> Driver[Any]:
     """The root's bytes at everybody, or at those ``among`` who call; the others' ``payload`` is not looked at."""
-    members = range(seat.size) if among is None else among
-    if seat.rank == root:
+    members = range(info.size) if among is None else among
+    if info.rank == root:
         assert payload is not None
         yield Exchange(TAG_JOB, {rank: payload for rank in members if rank != root}, (), patient=True)
         return payload
@@ -71,29 +73,29 @@ def broadcast(seat: Seat, payload: np.ndarray | None, root: int = 0, among: Sequ
     return answer[root].copy()
 
 
-def all_to_all(seat: Seat, payloads: Sequence[np.ndarray]) -> Driver[list[np.ndarray]]:
+def all_to_all(info: RankInfo, payloads: Sequence[np.ndarray]) -> Driver[list[np.ndarray]]:
     """``payloads[q]`` goes to rank q; what every rank had for this one comes back, by rank."""
-    outgoing = {rank: payloads[rank] for rank in seat.others}
-    answer = yield Exchange(TAG_JOB, outgoing, seat.others, patient=True)
-    return [payloads[rank] if rank == seat.rank else answer[rank].copy() for rank in range(seat.size)]
+    outgoing = {rank: payloads[rank] for rank in info.others}
+    answer = yield Exchange(TAG_JOB, outgoing, info.others, patient=True)
+    return [payloads[rank] if rank == info.rank else answer[rank].copy() for rank in range(info.size)]
 
 
-def gather_facts(seat: Seat, facts: Any) -> Driver[list[Any] | None]:
+def gather_facts(info: RankInfo, facts: Any) -> Driver[list[Any] | None]:
     """Everybody's JSON-able facts, by rank, at rank 0; None elsewhere."""
-    gathered = yield from gather(seat, to_bytes(facts))
+    gathered = yield from gather(info, to_bytes(facts))
     return None if gathered is None else [from_bytes(one) for one in gathered]
 
 
-def broadcast_facts(seat: Seat, facts: Any, root: int = 0, among: Sequence[int] | None = None) -> Driver[Any]:
+def broadcast_facts(info: RankInfo, facts: Any, root: int = 0, among: Sequence[int] | None = None) -> Driver[Any]:
     """The root's JSON-able facts at everybody ``among`` who call."""
-    payload = yield from broadcast(seat, to_bytes(facts) if seat.rank == root else None, root, among)
+    payload = yield from broadcast(info, to_bytes(facts) if info.rank == root else None, root, among)
     return from_bytes(payload)
 
 
-def share_facts(seat: Seat, facts: Any) -> Driver[list[Any]]:
+def share_facts(info: RankInfo, facts: Any) -> Driver[list[Any]]:
     """Everybody's JSON-able facts, by rank, at everybody: through rank 0, as P messages are better than P squared."""
-    gathered = yield from gather_facts(seat, facts)
-    shared = yield from broadcast_facts(seat, gathered)
+    gathered = yield from gather_facts(info, facts)
+    shared = yield from broadcast_facts(info, gathered)
     return list(shared)
 
 

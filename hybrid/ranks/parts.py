@@ -29,7 +29,7 @@ from hybrid.cli.terminal import note
 from hybrid.config.schema import Config, GraphConfig
 from hybrid.job.opening import Opened, cache_folder, open_graph
 from hybrid.launch.announce import Announcer
-from hybrid.ranks.collectives import Seat, all_to_all, barrier, broadcast_facts
+from hybrid.ranks.collectives import RankInfo, all_to_all, barrier, broadcast_facts
 from hybrid.ranks.rendezvous import require_same
 from hybrid.results.trace import Trace
 
@@ -40,24 +40,24 @@ _log = logging.getLogger(__name__)
 
 
 def open_graph_on_ranks(
-    seat: Seat, config: GraphConfig, trace: Trace, announcer: Announcer, opener: Opener = open_graph
+    info: RankInfo, config: GraphConfig, trace: Trace, announcer: Announcer, opener: Opener = open_graph
 ) -> Driver[Opened]:
     """The same graph at everybody; ``Agreed`` if machines have come to different ones."""
     opened, scratch = None, None
-    if seat.rank == 0:
+    if info.rank == 0:
         opened, scratch = _shareable(opener(config, trace), announcer)
     yield from barrier()  # with a shared cache, the other machines now find what rank 0 has built
-    if seat.rank == seat.first_here != 0:
+    if info.rank == info.first_here != 0:
         opened, scratch = _shareable(opener(config, trace), announcer)
-    if seat.rank == seat.first_here:
+    if info.rank == info.first_here:
         assert opened is not None
         facts = {"store": str(opened.store), "name": opened.name}
-        yield from broadcast_facts(seat, facts, seat.first_here, seat.local_ranks)
+        yield from broadcast_facts(info, facts, info.first_here, info.local_ranks)
     else:
-        facts = yield from broadcast_facts(seat, None, seat.first_here, seat.local_ranks)
+        facts = yield from broadcast_facts(info, None, info.first_here, info.local_ranks)
         opened = Opened(map_store(facts["store"]), facts["name"], True, 0.0, 0.0, (), Path(facts["store"]))
     fix = "give every machine the same file, or one on a shared file system"
-    yield from require_same(seat, "graph", graph_fingerprint(opened.graph, opened.store), fix)
+    yield from require_same(info, "graph", graph_fingerprint(opened.graph, opened.store), fix)
     if scratch is not None:  # everybody has mapped it, which keeps it alive without a name
         remove_folder(scratch)
     return opened
@@ -108,39 +108,41 @@ class OpenedPart:
     from_cache: bool
 
 
-def open_part_on_ranks(seat: Seat, config: Config, opened: Opened, layout: Layout | None = None) -> Driver[OpenedPart]:
+def open_part_on_ranks(
+    info: RankInfo, config: Config, opened: Opened, layout: Layout | None = None
+) -> Driver[OpenedPart]:
     """This rank's part, linked with the others'; under the layout that BFS uses unless another is given."""
     graph = opened.graph
     if layout is None:
-        layout = make_layout(graph, choose_policy(config.cluster.policy, config.engine, seat.size), seat.size)
+        layout = make_layout(graph, choose_policy(config.cluster.policy, config.engine, info.size), info.size)
     store = None
     if config.cluster.partition_cache and config.graph.cache:
         store = PartStore(cache_folder(config.graph), graph_fingerprint(graph, opened.store), layout)
-        kept, remark = store.open(seat.rank)
+        kept, remark = store.open(info.rank)
         _tell(remark)
         everybody = yield AllReduce(np.array([kept is not None], np.int64), "min")
         if kept is not None and everybody[0]:
             return OpenedPart(kept, True)
-    part = yield from build_part(seat, graph, layout)
+    part = yield from build_part(info, graph, layout)
     if store is not None:
         _tell(store.keep(part))
     return OpenedPart(part, False)
 
 
-def build_part(seat: Seat, graph: Graph, layout: Layout) -> Driver[Part]:
+def build_part(info: RankInfo, graph: Graph, layout: Layout) -> Driver[Part]:
     """Read a slice, deal it, assemble what was dealt here, tell each other the mirrors."""
-    dealt: list[np.ndarray] = slice_arcs(graph, layout, seat.rank)
-    received = yield from all_to_all(seat, [_flat(one) for one in dealt])
+    dealt: list[np.ndarray] = slice_arcs(graph, layout, info.rank)
+    received = yield from all_to_all(info, [_flat(one) for one in dealt])
     weights = None
     if layout.weighted:
         assert graph.weight is not None
-        dealt = slice_weights(graph, layout, seat.rank)
-        weights = yield from all_to_all(seat, [_flat(one) for one in dealt])
+        dealt = slice_weights(graph, layout, info.rank)
+        weights = yield from all_to_all(info, [_flat(one) for one in dealt])
         weights = [one.view(graph.weight.dtype) for one in weights]
-    part = assemble(layout, seat.rank, [one.view(np.int32).reshape(-1, 2) for one in received], weights)
+    part = assemble(layout, info.rank, [one.view(np.int32).reshape(-1, 2) for one in received], weights)
     del dealt, received, weights
     told: Sequence[MirrorList] = mirror_lists(part)
-    lists = yield from all_to_all(seat, [one.to_bytes() for one in told])
+    lists = yield from all_to_all(info, [one.to_bytes() for one in told])
     return link(part, [MirrorList.from_bytes(one) for one in lists])
 
 

@@ -27,7 +27,7 @@ from hybrid.launch.environment import World, require_one_world
 from hybrid.launch.mark import launcher_here
 from hybrid.ranks.backend import drive_on_rank
 from hybrid.ranks.collectives import barrier
-from hybrid.ranks.rendezvous import Agreed, meet, wanted_threads
+from hybrid.ranks.rendezvous import Agreed, rendezvous, wanted_threads
 from hybrid.results.record import Finished, result_folder
 
 if TYPE_CHECKING:
@@ -83,18 +83,18 @@ def join_world(world: World, announcer: Announcer) -> MpiTransport | None:
 
 def _run(config: Config, transport: MpiTransport, announcer: Announcer, launcher_pid: int | None) -> Finished | None:
     """``launcher_pid``: a launcher on this machine, which puts the result under its name once all ranks have ended."""
-    met = transport.run(meet(transport.rank, transport.size, transport.host))
-    seat = met.seat
+    met = transport.run(rendezvous(transport.rank, transport.size, transport.host))
+    info = met.info
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(PrintableFormatter(f"%(levelname)s: rank {seat.rank} on {seat.host}: %(message)s"))
+        handler.setFormatter(PrintableFormatter(f"%(levelname)s: rank {info.rank} on {info.host}: %(message)s"))
     set_threads(wanted_threads(config, met))
-    if seat.rank != 0:
-        transport.run(drive_on_rank(seat, config, None, announcer))
+    if info.rank != 0:
+        transport.run(drive_on_rank(info, config, None, announcer))
         return None
-    announcer.met(list(seat.hosts), met.pids)
+    announcer.met(list(info.hosts), met.pids)
     with result_folder(config, launcher_pid) as folder:
         announcer.made(folder.path, *([folder.final] if folder.reserved else []))
-        summary = transport.run(drive_on_rank(seat, config, folder, announcer))
+        summary = transport.run(drive_on_rank(info, config, folder, announcer))
         if launcher_pid is None:
             transport.finalize()  # every rank has come as far: what could still fail, has not
     assert summary is not None

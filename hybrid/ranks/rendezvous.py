@@ -12,7 +12,7 @@ from cpu_engine.errors import ExplainedError
 from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.ranks.collectives import Seat, share_facts
+from hybrid.ranks.collectives import RankInfo, share_facts
 
 
 class Agreed(Exception):
@@ -24,25 +24,25 @@ class Agreed(Exception):
 
 
 @dataclass(frozen=True)
-class Met:
+class Rendezvous:
     """A rank that knows the others."""
 
-    seat: Seat
+    info: RankInfo
     threads: int  # this rank's fair share of its machine
     pids: tuple[int, ...] = ()  # by rank, each on its machine
 
 
-def meet(rank: int, size: int, host: str | None = None, cpus: Sequence[int] | None = None) -> Driver[Met]:
+def rendezvous(rank: int, size: int, host: str | None = None, cpus: Sequence[int] | None = None) -> Driver[Rendezvous]:
     """Tell each other where everybody is, and on which CPUs it may run."""
     mine = {
         "host": socket.gethostname() if host is None else host,
         "pid": os.getpid(),
         "cpus": sorted(os.sched_getaffinity(0) if cpus is None else cpus),
     }
-    facts = yield from share_facts(Seat(rank, size), mine)
-    seat = Seat(rank, size, tuple(str(one["host"]) for one in facts))
-    threads = fair_threads([facts[one]["cpus"] for one in seat.local_ranks])
-    return Met(seat, threads, tuple(int(one["pid"]) for one in facts))
+    facts = yield from share_facts(RankInfo(rank, size), mine)
+    info = RankInfo(rank, size, tuple(str(one["host"]) for one in facts))
+    threads = fair_threads([facts[one]["cpus"] for one in info.local_ranks])
+    return Rendezvous(info, threads, tuple(int(one["pid"]) for one in facts))
 
 
 def fair_threads(cpus_by_rank: Sequence[Sequence[int]]) -> int:
@@ -50,7 +50,7 @@ def fair_threads(cpus_by_rank: Sequence[Sequence[int]]) -> int:
     return max(1, len(set().union(*cpus_by_rank)) // len(cpus_by_rank))
 
 
-def wanted_threads(config: Config, met: Met) -> int:
+def wanted_threads(config: Config, met: Rendezvous) -> int:
     """As configured for each rank, else its fair share."""
     for wanted in (config.cluster.threads_per_rank, config.threads):
         if wanted != "auto":
@@ -58,23 +58,23 @@ def wanted_threads(config: Config, met: Met) -> int:
     return met.threads
 
 
-def require_same(seat: Seat, what: str, fingerprint: str, fix: str) -> Driver[None]:
+def require_same(info: RankInfo, what: str, fingerprint: str, fix: str) -> Driver[None]:
     """All ranks must have come with the same fingerprint, else all of them end (``Agreed``), naming the odd ones."""
-    fingerprints = yield from share_facts(seat, fingerprint)
+    fingerprints = yield from share_facts(info, fingerprint)
     odd = [rank for rank, one in enumerate(fingerprints) if one != fingerprints[0]]
     if not odd:
         return
     kind = ConfigError if what == "configuration" else EnvironmentProblem
     raise Agreed(
-        kind(f"not every rank has the same {what}: {name_ranks(odd, seat)} from rank 0 on {seat.hosts[0]}", fix=fix)
+        kind(f"not every rank has the same {what}: {name_ranks(odd, info)} from rank 0 on {info.hosts[0]}", fix=fix)
     )
 
 
-def name_ranks(ranks: Sequence[int], seat: Seat) -> str:
+def name_ranks(ranks: Sequence[int], info: RankInfo) -> str:
     """``rank 2 on b differs`` or ``ranks 2, 3 on b and rank 5 on c differ``, the first few machines."""
     by_host: dict[str, list[int]] = {}
     for rank in ranks:
-        by_host.setdefault(seat.hosts[rank], []).append(rank)
+        by_host.setdefault(info.hosts[rank], []).append(rank)
     named = [f"rank{'s' if len(own) > 1 else ''} {', '.join(map(str, own))} on {host}" for host, own in by_host.items()]
     shown = " and ".join(named[:3]) + (f" and {plural(len(named) - 3, 'more machine')}" if len(named) > 3 else "")
     return f"{shown} differ{'s' if len(ranks) == 1 else ''}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.graph.partition.part import Part
-from hybrid.ranks.collectives import Seat
+from hybrid.ranks.collectives import RankInfo
 
 Statistics = dict[str, Any]
 _LARGEST = ("rounds",)  # the same on every rank, or the longest counts: not a sum over ranks
@@ -66,7 +66,7 @@ def describe_search(by_rank: Sequence[Statistics]) -> dict[str, Any]:
 
 
 def describe_ranks(
-    seat: Seat,
+    info: RankInfo,
     part: Part,
     sync: str,
     from_cache: bool,
@@ -77,8 +77,8 @@ def describe_ranks(
     totals = over_ranks(by_rank)
     vertices = sum(share["masters"] + share["mirrors"] for share in shares)
     return {
-        "ranks": seat.size,
-        "hosts": {host: [rank for rank in range(seat.size) if seat.hosts[rank] == host] for host in seat.hosts},
+        "ranks": info.size,
+        "hosts": {host: [rank for rank in range(info.size) if info.hosts[rank] == host] for host in info.hosts},
         "policy": part.layout.policy,
         "grid": list(part.layout.grid),
         "sync": sync,
@@ -89,7 +89,7 @@ def describe_ranks(
         "bytes_against_pairs": against_pairs(totals),
         "totals": totals,
         "per_rank": [
-            {"rank": rank, "host": seat.hosts[rank], **share, **one}
+            {"rank": rank, "host": info.hosts[rank], **share, **one}
             for rank, (share, one) in enumerate(zip(shares, by_rank, strict=True))
         ],
     }

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from cpu_engine.comm.requests import Driver
-from hybrid.ranks.collectives import Seat, barrier, gather
+from hybrid.ranks.collectives import RankInfo, barrier, gather
 from hybrid.results.trace import Event, Trace, plain_number
 
 RawEvent = tuple[str, float, float, dict[str, Any]]  # kind, begin and end on time.perf_counter, details
@@ -22,8 +22,8 @@ RawEvent = tuple[str, float, float, dict[str, Any]]  # kind, begin and end on ti
 class RankTrace:
     """One rank's events."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, info: RankInfo) -> None:
+        self._seat = info
         self._origin = time.perf_counter()
         self._job_time = 0.0
         self.events: list[Event] = []

@@ -32,7 +32,7 @@ from hybrid.job.warm_up import (
     warm_up_certificate,
 )
 from hybrid.ranks.algorithms import layout_on_ranks, options_of, scatter, with_weights
-from hybrid.ranks.collectives import Seat, barrier
+from hybrid.ranks.collectives import RankInfo, barrier
 from hybrid.ranks.workers import RankCore
 
 _COMPILING = "compiling the kernels: this happens on the first run only, and is kept for the next"
@@ -40,14 +40,14 @@ _PARTS = 4  # a grid of 2 x 2, so that every phase has peers
 
 
 def warm_up_on_ranks(
-    seat: Seat, algorithm: Algorithm, chosen: RankAlgorithm, config: Config, like: Graph, policy: str, sync: str
+    info: RankInfo, algorithm: Algorithm, chosen: RankAlgorithm, config: Config, like: Graph, policy: str, sync: str
 ) -> Driver[None]:
     """The first rank of each machine compiles for the others there, who then find it in the cache."""
-    with say_if_slow(_COMPILING) if seat.rank == 0 else nullcontext():
-        if seat.rank == seat.first_here:
-            _exercise(algorithm, chosen, config, like, policy, sync, check=seat.rank == 0)
+    with say_if_slow(_COMPILING) if info.rank == 0 else nullcontext():
+        if info.rank == info.first_here:
+            _exercise(algorithm, chosen, config, like, policy, sync, check=info.rank == 0)
         yield from barrier()
-    if seat.rank != seat.first_here:
+    if info.rank != info.first_here:
         _exercise(algorithm, chosen, config, like, policy, sync, check=False)
     yield from barrier()
 

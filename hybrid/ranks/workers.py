@@ -35,7 +35,7 @@ from hybrid.offload.on_ranks import CoreOnRanks, RawEvent
 from hybrid.planning.core_statistics import SearchFacts
 from hybrid.planning.device_profiles import parse_device
 from hybrid.planning.plan import Plan, make_plan, plan_off, worth_measuring
-from hybrid.ranks.collectives import Seat, barrier, broadcast_facts, gather_facts
+from hybrid.ranks.collectives import RankInfo, barrier, broadcast_facts, gather_facts
 from hybrid.ranks.parts import scratch_folder
 from hybrid.results.record import WorkerFacts
 from hybrid.results.tally import Tally, total
@@ -52,9 +52,9 @@ class RankCore:
     """One rank's share in it; on a machine's first rank that is the solver."""
 
     def __init__(
-        self, seat: Seat, config: Config, algorithm: str, trace: Trace, log_path: Path | None, announcer: Announcer
+        self, info: RankInfo, config: Config, algorithm: str, trace: Trace, log_path: Path | None, announcer: Announcer
     ) -> None:
-        self._seat, self._config, self._algorithm, self._trace = seat, config, algorithm, trace
+        self._seat, self._config, self._algorithm, self._trace = info, config, algorithm, trace
         self._log_path, self._announcer = log_path, announcer
         self.mode, self.reason, self.core_size = "off", "", 0
         self._job: JobCore | None = None  # on a machine's first rank
@@ -229,25 +229,25 @@ def describe_outcomes(by_host: dict[str, str]) -> str:
     return "; ".join([*named[:_HOSTS_NAMED], *more])
 
 
-def _own_directory(config: Config, seat: Seat) -> tuple[Config, str]:
+def _own_directory(config: Config, info: RankInfo) -> tuple[Config, str]:
     """Where several machines share the configured exchange directory, each uses a folder of its own in it.
 
     Whoever may write there can put a link or a file under that name. Then a worker that is started here gets a private
     directory; one that is already running looks under that name only, so this machine does without: the reason is
     the second value.
     """
-    if config.exchange.dir is None or len(set(seat.hosts)) == 1:
+    if config.exchange.dir is None or len(set(info.hosts)) == 1:
         return config, ""
     base = Path(config.exchange.dir)
     Folder.make(base).close()  # as on one machine: a directory that cannot be had ends the job
-    own: str | None = str(base / seat.host)
+    own: str | None = str(base / info.host)
     failure = ""
     try:
-        Folder.make(base / seat.host).close()
+        Folder.make(base / info.host).close()
     except ExchangeError as error:
         own = None
         if config.npu.worker == "launch":
-            _log.warning("%s: the worker uses a private exchange directory: %s", seat.host, error)
+            _log.warning("%s: the worker uses a private exchange directory: %s", info.host, error)
         else:
             failure = f"the exchange directory cannot be used: {error}"
     return dataclasses.replace(config, exchange=dataclasses.replace(config.exchange, dir=own)), failure

@@ -18,22 +18,22 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, make_layout
 from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.ranks.split import PartSplit
-from hybrid.ranks.collectives import Seat, gather
+from hybrid.ranks.collectives import RankInfo, gather
 from hybrid.ranks.parts import build_part
 
 ENGINES = (("async", "basp"), ("async", "bsp"), ("level", "bsp"))
 
 
-def searched(seat: Seat, graph: Graph, policy: str, engine: str, sync: str) -> Driver[int]:
+def searched(info: RankInfo, graph: Graph, policy: str, engine: str, sync: str) -> Driver[int]:
     """How many searches were proved."""
-    part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
+    part = yield from build_part(info, graph, make_layout(graph, policy, info.size))
     searcher = RankEngine(part, engine=engine, sync=sync)
     last_owned = np.flatnonzero(part.layout.owner_of == part.layout.owner_of.max())
     proved = 0
     for root in (0, int(last_owned[-1])):
         outcome = yield from searcher.search(root)
         mine = np.stack([part.internal_of[: part.masters], outcome.levels, outcome.parents]).astype(np.int32)
-        gathered = yield from gather(seat, mine.reshape(-1).view(np.uint8))
+        gathered = yield from gather(info, mine.reshape(-1).view(np.uint8))
         if gathered is not None:
             ids, levels, parents = np.concatenate([one.view(np.int32).reshape(3, -1) for one in gathered], axis=1)
             order = np.argsort(ids)
@@ -44,13 +44,13 @@ def searched(seat: Seat, graph: Graph, policy: str, engine: str, sync: str) -> D
     return proved
 
 
-def searched_together(seat: Seat, graph: Graph, policy: str) -> Driver[int]:
+def searched_together(info: RankInfo, graph: Graph, policy: str) -> Driver[int]:
     """How many searches were proved of 70, which are two passes."""
-    part = yield from build_part(seat, graph, make_layout(graph, policy, seat.size))
+    part = yield from build_part(info, graph, make_layout(graph, policy, info.size))
     roots = np.arange(70) * 5 % graph.n
     outcome = yield from ManyBfsOnRanks(PartSplit(part)).search(roots)
     mine = np.concatenate([part.internal_of[np.newaxis, : part.masters], outcome.levels]).astype(np.int32)
-    gathered = yield from gather(seat, mine.reshape(-1).view(np.uint8))
+    gathered = yield from gather(info, mine.reshape(-1).view(np.uint8))
     if gathered is None:
         return 0
     table = np.concatenate([one.view(np.int32).reshape(roots.size + 1, -1) for one in gathered], axis=1)
@@ -62,7 +62,7 @@ def searched_together(seat: Seat, graph: Graph, policy: str) -> Driver[int]:
 if __name__ == "__main__":
     transport = MpiTransport()
     whole = open_store(Path(sys.argv[1]))
-    place = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    place = RankInfo(transport.rank, transport.size, (transport.host,) * transport.size)
     total = sum(
         transport.run(searched(place, whole, policy, *engine))
         for policy, engine in itertools.product(POLICIES, ENGINES)

@@ -18,7 +18,7 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import make_layout, partition_graph
 from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.ranks.algorithms import NAMES, rank_algorithm
-from hybrid.ranks.collectives import Seat, gather
+from hybrid.ranks.collectives import RankInfo, gather
 from hybrid.ranks.parts import build_part
 
 
@@ -30,18 +30,18 @@ def alone(graph: Graph, name: str, root: int) -> dict[str, np.ndarray]:
     return {key: values[np.argsort(part.internal_of[: part.masters])] for key, values in found.arrays.items()}
 
 
-def compared(seat: Seat, graph: Graph, name: str, policy: str, sync: str, right: dict[Any, Any]) -> Driver[int]:
+def compared(info: RankInfo, graph: Graph, name: str, policy: str, sync: str, right: dict[Any, Any]) -> Driver[int]:
     """How many runs gave what one part gives."""
     chosen = rank_algorithm(name)
-    layout = make_layout(graph, policy, seat.size, weighted=chosen.weighted, symmetric=chosen.symmetric)
-    part = yield from build_part(seat, graph, layout)
+    layout = make_layout(graph, policy, info.size, weighted=chosen.weighted, symmetric=chosen.symmetric)
+    part = yield from build_part(info, graph, layout)
     made = chosen.make(part, graph, sync, {})
     same = 0
     for root in (0, graph.n - 1) if chosen.sourced else (0,):
         found = yield from chosen.drive(made, root, {})
-        ids = yield from gather(seat, part.internal_of[: part.masters].view(np.uint8))
+        ids = yield from gather(info, part.internal_of[: part.masters].view(np.uint8))
         for key, values in found.arrays.items():
-            gathered = yield from gather(seat, np.ascontiguousarray(values).view(np.uint8))
+            gathered = yield from gather(info, np.ascontiguousarray(values).view(np.uint8))
             if gathered is None or ids is None or key == "parent":
                 continue
             if (name, root) not in right:
@@ -56,7 +56,7 @@ def compared(seat: Seat, graph: Graph, name: str, policy: str, sync: str, right:
 if __name__ == "__main__":
     transport = MpiTransport()
     whole_graph = open_store(Path(sys.argv[1]))
-    place = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    place = RankInfo(transport.rank, transport.size, (transport.host,) * transport.size)
     known: dict[Any, Any] = {}
     total = sum(
         transport.run(compared(place, whole_graph, name, policy, sync, known))

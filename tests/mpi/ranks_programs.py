@@ -13,19 +13,19 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
 from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.programs import ProgramOnRanks, VertexProgram, run
-from hybrid.ranks.collectives import Seat, gather
+from hybrid.ranks.collectives import RankInfo, gather
 from tests.property.test_vertex_programs import BFS, COMPONENTS, PAGERANK, SSSP
 
 
-def compared(seat: Seat, graph: Graph, policy: str, program: VertexProgram, sync: str, **options) -> Driver[int]:
+def compared(info: RankInfo, graph: Graph, policy: str, program: VertexProgram, sync: str, **options) -> Driver[int]:
     """1 at rank 0 if all parts together have what one process has."""
     start = options.pop("start", None)
-    part = partition_graph(graph, policy, seat.size, weighted=True)[seat.rank]
+    part = partition_graph(graph, policy, info.size, weighted=True)[info.rank]
     name = program.offered.name if program.update is None else "rank"
     result = yield from ProgramOnRanks(program, part, sync=sync, **options).run(start)
     payload = np.ascontiguousarray(result.values[name]).view(np.uint8)
-    ids = yield from gather(seat, np.ascontiguousarray(part.internal_of[: part.masters], np.int32).view(np.uint8))
-    values = yield from gather(seat, payload)
+    ids = yield from gather(info, np.ascontiguousarray(part.internal_of[: part.masters], np.int32).view(np.uint8))
+    values = yield from gather(info, payload)
     if ids is None or values is None:
         return 0
     dtype = program.by_name[name].dtype
@@ -39,7 +39,7 @@ def compared(seat: Seat, graph: Graph, policy: str, program: VertexProgram, sync
 if __name__ == "__main__":
     transport = MpiTransport()
     stored = open_store(Path(sys.argv[1]))
-    place = Seat(transport.rank, transport.size, (transport.host,) * transport.size)
+    place = RankInfo(transport.rank, transport.size, (transport.host,) * transport.size)
     count = int(stored.user_ids.size)
     agreed = 0
     for cut in POLICIES:

@@ -21,9 +21,9 @@ from hybrid.failures import explain_failure
 from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.environment import detect_world
-from hybrid.ranks.collectives import Seat, barrier
+from hybrid.ranks.collectives import RankInfo, barrier
 from hybrid.ranks.process import end_all, join_world, tell_failure
-from hybrid.ranks.rendezvous import Agreed, meet
+from hybrid.ranks.rendezvous import Agreed, rendezvous
 from hybrid.service.http.problems import problem_of
 from hybrid.service.rank_pool.folders import remove_folders
 from hybrid.service.rank_pool.orders import Order, PoolWork, StoppedTogether, hear_order, stoppable, tell_order
@@ -38,17 +38,17 @@ _LOOK_S = 0.5  # rank 0, waiting for an order, shows a sign of life: the service
 class Member:
     """This rank, once all have met."""
 
-    def __init__(self, transport: MpiTransport, seat: Seat, path: str) -> None:
-        self._transport, self._seat = transport, seat
+    def __init__(self, transport: MpiTransport, info: RankInfo, path: str) -> None:
+        self._transport, self._seat = transport, info
         self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
         self._stop_up_to = 0  # the last order that shall not go on
         self._ticket = self._finished = 0
         self._speaking = threading.Lock()
         self._path = Path(path)
         self._connection: socket.socket | None = None
-        if seat.host == seat.hosts[0]:
+        if info.host == info.hosts[0]:
             self._connection = self._connect(path)
-        self._work = PoolWork(seat, self._say)
+        self._work = PoolWork(info, self._say)
 
     def _connect(self, path: str) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -133,11 +133,11 @@ def main(arguments: list[str]) -> None:
     if transport is None:
         return
     try:
-        met = transport.run(meet(transport.rank, transport.size, transport.host))
+        met = transport.run(rendezvous(transport.rank, transport.size, transport.host))
         set_threads(met.threads if threads == "auto" else int(threads))
-        if met.seat.rank == 0:
-            announcer.met(list(met.seat.hosts))
-        Member(transport, met.seat, path).serve()
+        if met.info.rank == 0:
+            announcer.met(list(met.info.hosts))
+        Member(transport, met.info, path).serve()
     except BaseException as error:
         tell_failure(transport, announcer, error)
         end_all(transport, explain_failure(error)[1])

@@ -28,7 +28,7 @@ from hybrid.job.opening import Opened
 from hybrid.job.sources import Source
 from hybrid.ranks.algorithms import masters_by_part
 from hybrid.ranks.backend import PartRuns
-from hybrid.ranks.collectives import TAG_JOB, Seat, from_bytes, gather_facts, to_bytes
+from hybrid.ranks.collectives import TAG_JOB, RankInfo, from_bytes, gather_facts, to_bytes
 from hybrid.ranks.parts import OpenedPart
 from hybrid.ranks.rendezvous import require_same
 from hybrid.ranks.summary import describe_search
@@ -52,8 +52,8 @@ class StoppedTogether(Exception):
 class PoolWork(PartRuns):
     """One rank's side of every order. ``say`` is how rank 0 speaks; nobody hears the others."""
 
-    def __init__(self, seat: Seat, say: Callable[[Frame], None]) -> None:
-        super().__init__(seat, Config())
+    def __init__(self, info: RankInfo, say: Callable[[Frame], None]) -> None:
+        super().__init__(info, Config())
         self._say = say
         self._graphs: dict[str, Opened] = {}  # by the store's path
         self._parts: dict[tuple[object, ...], OpenedPart] = {}
@@ -62,10 +62,10 @@ class PoolWork(PartRuns):
 
     def obey(self, order: Order) -> Driver[None]:
         """All of an order; rank 0 says ``run`` for each start vertex and ``done`` at the end."""
-        seat, began = self.seat, time.perf_counter()
+        info, began = self.info, time.perf_counter()
         self._forget_others(order["keep"])
         self.config = configured(order["algorithm"], order["options"])
-        self.trace, self.events, self.statistics = Trace(), RankTrace(seat), []
+        self.trace, self.events, self.statistics = Trace(), RankTrace(info), []
         yield from self.events.align(self.trace)
         origin = time.perf_counter()  # of the events' clock, as the service's own sees it
         opened = yield from self._open_store(order)
@@ -76,7 +76,7 @@ class PoolWork(PartRuns):
         yield from self._warm_up_once(chosen, graph, policy, sync)
         made = self._make(known, mine.part, chosen, graph, sync, order)
         self.events.extend(-1, [("prepare", began, time.perf_counter(), {"from_cache": mine.from_cache})])
-        own = masters_by_part(mine.part) if seat.rank == 0 else None
+        own = masters_by_part(mine.part) if info.rank == 0 else None
         for index, (user_id, internal) in enumerate(order["roots"]):
             source = Source(user_id, internal) if chosen.sourced else None
             done, _ = yield from self.run_parts(chosen, made, graph, source, own)
@@ -109,7 +109,7 @@ class PoolWork(PartRuns):
             path = Path(store)
             graph = map_store(path)
             fix = "let all machines share the cache folder (graph.cache_dir)"
-            yield from require_same(self.seat, "graph", graph_fingerprint(graph, path), fix)
+            yield from require_same(self.info, "graph", graph_fingerprint(graph, path), fix)
             self._graphs[store] = Opened(graph, order["graph"], True, 0.0, 0.0, (), path)
         return self._graphs[store]
 
@@ -126,7 +126,7 @@ class PoolWork(PartRuns):
         if known in self._warm:
             return
         algorithm = algorithm_named(chosen.name)
-        yield from warm_up_on_ranks(self.seat, algorithm, chosen, self.config, graph, policy, sync)
+        yield from warm_up_on_ranks(self.info, algorithm, chosen, self.config, graph, policy, sync)
         self._warm.add(known)
 
     def _make(
@@ -145,17 +145,17 @@ class PoolWork(PartRuns):
 
     def _take_events(self) -> Driver[list[dict[str, Any]]]:
         mine, self.events.events = self.events.events, []
-        by_rank = yield from gather_facts(self.seat, mine)
+        by_rank = yield from gather_facts(self.info, mine)
         return sorted((event for one in by_rank or [] for event in one), key=lambda event: float(event["t1"]))
 
 
 # ------------------------------------------------------------------------------------------- orders
 
 
-def tell_order(seat: Seat, order: Order) -> Driver[None]:
+def tell_order(info: RankInfo, order: Order) -> Driver[None]:
     """Rank 0 hands an order on."""
     payload = to_bytes(order)
-    yield Progress([Message(rank, TAG_JOB, payload) for rank in seat.others])
+    yield Progress([Message(rank, TAG_JOB, payload) for rank in info.others])
 
 
 def hear_order() -> Driver[Order]:

@@ -21,7 +21,7 @@ from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.launch.announce import Announcer
 from hybrid.ranks.backend import drive_on_rank
-from hybrid.ranks.rendezvous import Agreed, meet
+from hybrid.ranks.rendezvous import Agreed, rendezvous
 from hybrid.registry import names_on_ranks
 from hybrid.results.record import Finished, result_folder
 from tests.e2e.test_algorithms import EXPECTED, LDBC, groups, ldbc_settings, pairs
@@ -30,10 +30,10 @@ from tests.e2e.test_algorithms import EXPECTED, LDBC, groups, ldbc_settings, pai
 def run_on(hosts: Sequence[str], config: Config) -> Finished:
     """The whole job, one rank per entry of ``hosts``, without MPI."""
     config = replace(config, ranks=len(hosts))
-    met = run_loopback([meet(rank, len(hosts), host, [0, 1]) for rank, host in enumerate(hosts)])
+    met = run_loopback([rendezvous(rank, len(hosts), host, [0, 1]) for rank, host in enumerate(hosts)])
     with result_folder(config) as folder:
         jobs = [
-            drive_on_rank(one.seat, config, folder if rank == 0 else None, Announcer(False))
+            drive_on_rank(one.info, config, folder if rank == 0 else None, Announcer(False))
             for rank, one in enumerate(met)
         ]
         summaries = run_loopback(jobs)

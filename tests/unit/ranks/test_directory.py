@@ -11,13 +11,13 @@ import pytest
 from exchange.errors import DirectoryRefused
 from hybrid.config import load_config
 from hybrid.launch.announce import Announcer
-from hybrid.ranks.collectives import Seat
+from hybrid.ranks.collectives import RankInfo
 from hybrid.ranks.workers import RankCore
 from hybrid.results.trace import Trace
 from hybrid.worker.solver import WorkerSolver
 from tests.protocol.second_user import NO_SECOND_USER, NOBODY
 
-SEAT = Seat(1, 2, ("one", "two"))
+SEAT = RankInfo(1, 2, ("one", "two"))
 
 
 def make(tmp_path: Path, worker: str) -> RankCore:

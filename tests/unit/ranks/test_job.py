@@ -24,9 +24,9 @@ from hybrid.launch.announce import Announcer
 from hybrid.planning.plan import Plan
 from hybrid.ranks import backend
 from hybrid.ranks.backend import drive_on_rank
-from hybrid.ranks.collectives import Seat, all_to_all, barrier, broadcast, broadcast_facts, gather, share_facts
+from hybrid.ranks.collectives import RankInfo, all_to_all, barrier, broadcast, broadcast_facts, gather, share_facts
 from hybrid.ranks.parts import automatic_policy, build_part, choose_policy, open_graph_on_ranks
-from hybrid.ranks.rendezvous import Agreed, fair_threads, meet, name_ranks, wanted_threads
+from hybrid.ranks.rendezvous import Agreed, fair_threads, name_ranks, rendezvous, wanted_threads
 from hybrid.ranks.summary import add_statistics, against_pairs, imbalance, over_ranks
 from hybrid.results.record import Finished, result_folder
 from hybrid.results.trace import Trace
@@ -38,11 +38,11 @@ QUIET = Announcer(False)
 def run_on(hosts: Sequence[str], config: Config, openers: Sequence[Callable[..., Opened]] = ()) -> Finished:
     """The whole job, one rank per entry of ``hosts``, without MPI."""
     size = len(hosts)
-    met = run_loopback([meet(rank, size, host, [0, 1]) for rank, host in enumerate(hosts)])
+    met = run_loopback([rendezvous(rank, size, host, [0, 1]) for rank, host in enumerate(hosts)])
     with result_folder(config) as folder:
         jobs = [
             drive_on_rank(
-                one.seat, config, folder if rank == 0 else None, QUIET, openers[rank] if openers else open_graph
+                one.info, config, folder if rank == 0 else None, QUIET, openers[rank] if openers else open_graph
             )
             for rank, one in enumerate(met)
         ]
@@ -201,11 +201,11 @@ def test_a_wrong_value_is_repaired_or_refused(configured, file_of, monkeypatch: 
 
 def test_different_configurations_are_refused_naming_the_ranks(configured, tmp_path: Path) -> None:
     config = configured("graph.generator.scale=6", "source=random:1", "ranks=4")
-    met = run_loopback([meet(rank, 4, host, [0]) for rank, host in enumerate("aabb")])
+    met = run_loopback([rendezvous(rank, 4, host, [0]) for rank, host in enumerate("aabb")])
     with result_folder(config) as folder, pytest.raises(Agreed, match="Fix: ") as caught:
         run_loopback(
             [
-                drive_on_rank(one.seat, replace(config, source_seed=int(rank > 1)), folder, QUIET)
+                drive_on_rank(one.info, replace(config, source_seed=int(rank > 1)), folder, QUIET)
                 for rank, one in enumerate(met)
             ]
         )
@@ -226,8 +226,8 @@ def test_different_graphs_are_refused_naming_the_machine(configured) -> None:
 # ------------------------------------------------------------------------------------------------ the pieces
 
 
-def drive(size: int, make: Callable[[Seat], Any]) -> list[Any]:
-    return run_loopback([make(Seat(rank, size)) for rank in range(size)])
+def drive(size: int, make: Callable[[RankInfo], Any]) -> list[Any]:
+    return run_loopback([make(RankInfo(rank, size)) for rank in range(size)])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -235,34 +235,34 @@ def test_collectives(size: int) -> None:
     def payload(number: int) -> np.ndarray:
         return np.full(number, number, np.uint8)  # rank 0 has nothing to say
 
-    gathered = drive(size, lambda seat: gather(seat, payload(seat.rank)))
+    gathered = drive(size, lambda info: gather(info, payload(info.rank)))
     assert [one.tolist() for one in gathered[0]] == [payload(rank).tolist() for rank in range(size)]
     assert gathered[1:] == [None] * (size - 1)
     last = size - 1
-    told = drive(size, lambda seat: broadcast(seat, payload(7) if seat.rank == last else None, last))
+    told = drive(size, lambda info: broadcast(info, payload(7) if info.rank == last else None, last))
     assert [one.tolist() for one in told] == [payload(7).tolist()] * size
-    everything = drive(size, lambda seat: all_to_all(seat, [payload(10 * seat.rank + to) for to in range(size)]))
+    everything = drive(size, lambda info: all_to_all(info, [payload(10 * info.rank + to) for to in range(size)]))
     for rank, received in enumerate(everything):
         assert [one.size for one in received] == [10 * sender + rank for sender in range(size)]
-    assert drive(size, lambda seat: share_facts(seat, {"r": seat.rank})) == [[{"r": r} for r in range(size)]] * size
+    assert drive(size, lambda info: share_facts(info, {"r": info.rank})) == [[{"r": r} for r in range(size)]] * size
 
 
 def test_broadcast_within_a_machine() -> None:
     hosts = ("a", "b", "a", "b", "a")
 
-    def tell(seat: Seat) -> Any:
+    def tell(info: RankInfo) -> Any:
         return broadcast_facts(
-            seat, seat.host if seat.rank == seat.first_here else None, seat.first_here, seat.local_ranks
+            info, info.host if info.rank == info.first_here else None, info.first_here, info.local_ranks
         )
 
-    assert run_loopback([tell(Seat(rank, 5, hosts)) for rank in range(5)]) == list(hosts)
+    assert run_loopback([tell(RankInfo(rank, 5, hosts)) for rank in range(5)]) == list(hosts)
 
 
 def test_cpus_are_dealt_out_evenly() -> None:
     assert fair_threads([range(8), range(8)]) == 4
     assert fair_threads([range(4), range(4, 8)]) == 4, "ranks that were given CPUs of their own keep them"
     assert fair_threads([range(2)] * 5) == 1
-    met = run_loopback([meet(rank, 3, host, range(6)) for rank, host in enumerate("aab")])
+    met = run_loopback([rendezvous(rank, 3, host, range(6)) for rank, host in enumerate("aab")])
     assert [one.threads for one in met] == [3, 3, 6]
     assert wanted_threads(load_config(None, ["threads=2"]), met[0]) == 2
     assert wanted_threads(load_config(None, ["threads=2", "cluster.threads_per_rank=1"]), met[0]) == 1
@@ -270,10 +270,10 @@ def test_cpus_are_dealt_out_evenly() -> None:
 
 
 def test_naming_ranks() -> None:
-    seat = Seat(0, 6, ("a", "a", "b", "c", "d", "e"))
-    assert name_ranks([1], seat) == "rank 1 on a differs"
-    assert name_ranks([0, 1, 2], seat) == "ranks 0, 1 on a and rank 2 on b differ"
-    assert name_ranks(range(6), seat).endswith("and 2 more machines differ")
+    info = RankInfo(0, 6, ("a", "a", "b", "c", "d", "e"))
+    assert name_ranks([1], info) == "rank 1 on a differs"
+    assert name_ranks([0, 1, 2], info) == "ranks 0, 1 on a and rank 2 on b differ"
+    assert name_ranks(range(6), info).endswith("and 2 more machines differ")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_parts_built_by_exchange_equal_those_built_in_one_place(policy: str) -> 
 
     graph = build_graph(kronecker(6, 4, 1), directed=True)
     layout = make_layout(graph, policy, 3)
-    built = drive(3, lambda seat: build_part(seat, graph, layout))
+    built = drive(3, lambda info: build_part(info, graph, layout))
     for mine, theirs in zip(built, partition_graph(graph, policy, 3), strict=True):
         for name in ("internal_of", "out_offsets", "out_targets", "in_offsets", "in_sources", "mirror_bounds"):
             assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
@@ -315,9 +315,9 @@ def test_parts_built_by_exchange_equal_those_built_in_one_place(policy: str) -> 
 def test_a_graph_without_edges_can_be_opened(tmp_path: Path) -> None:
     nobody = EdgeList(np.empty(0, np.int64), np.empty(0, np.int64))
     empty = Opened(build_graph(nobody, directed=False), "empty", False, 0.0, 0.0)
-    seats = [Seat(rank, 2, ("a", "b")) for rank in range(2)]
+    infos = [RankInfo(rank, 2, ("a", "b")) for rank in range(2)]
     opened = run_loopback(
-        [open_graph_on_ranks(seat, GraphConfig(), Trace(), QUIET, lambda *_: empty) for seat in seats]
+        [open_graph_on_ranks(info, GraphConfig(), Trace(), QUIET, lambda *_: empty) for info in infos]
     )
     assert [one.graph.n for one in opened] == [0, 0]
 

@@ -24,7 +24,7 @@ from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.partition import partition_graph
 from hybrid.charts import units as u
 from hybrid.charts.scale import window
-from hybrid.ranks.collectives import Seat
+from hybrid.ranks.collectives import RankInfo
 from hybrid.ranks.summary import add_statistics, describe_part, describe_ranks, describe_search
 from hybrid.ranks.trace import rank_actor
 from hybrid.report import render_page
@@ -60,7 +60,7 @@ def recorded(ranks: int, engine: str = "async", sync: str = "basp", policy: str 
         reached = sum(int(np.count_nonzero(one.levels >= 0)) for one in outcomes)
         runs.append({"source": 100 + root, "certified": True, "reached": reached, "ranks": describe_search(by_rank)})
         now = max(event["t1"] for event in trace) + 0.001
-    seat = Seat(0, ranks, tuple(f"node{rank}" for rank in range(ranks)))
+    info = RankInfo(0, ranks, tuple(f"node{rank}" for rank in range(ranks)))
     shares = [describe_part(part, 1) for part in parts]
     summary = {
         "certified": True,
@@ -70,7 +70,7 @@ def recorded(ranks: int, engine: str = "async", sync: str = "basp", policy: str 
         "seconds": {"partition": 0.001, "total": now},
         "npu": {"mode": "off"},
         "runs": runs,
-        "ranks": describe_ranks(seat, parts[0], sync, False, shares, totals),
+        "ranks": describe_ranks(info, parts[0], sync, False, shares, totals),
     }
     return summary, trace
 

@@ -32,7 +32,7 @@ from hybrid.offload.traverse import traverse_together
 from hybrid.planning.device_model import DeviceModel
 from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.planning.plan import Plan
-from hybrid.ranks.collectives import Seat
+from hybrid.ranks.collectives import RankInfo
 from hybrid.ranks.workers import RankCore
 from hybrid.results.trace import Trace
 from hybrid.worker import simulated
@@ -328,6 +328,6 @@ def test_no_worker_by_hand_for_a_simulated_device(job: Callable) -> None:
 
 def test_ranks_that_mpirun_started_are_refused_too() -> None:
     config = load_config(None, ["npu.batch=4", "npu.mode=share"])
-    seat = Seat(0, 2, ("here", "here"))
+    info = RankInfo(0, 2, ("here", "here"))
     with pytest.raises(ConfigError, match="ranks=1"):
-        RankCore(seat, config, "bfs", Trace(), None, Announcer(False))
+        RankCore(info, config, "bfs", Trace(), None, Announcer(False))
