@@ -427,7 +427,7 @@ EVENTS = (
     Kind("From the values sent to the answer", "npu", ("round",), {"round": str, **_SENT}, _RECEIVED | _ROUND),
     Kind("Work of a rank on its own part", "rank", ("step",), _STEP),
     Kind("A rank makes or reads messages, or is in communication", "rank", ("pack", "wait"), {}, {"what": str}),
-    Kind("A round of the worker on the rank's machine", "rank", ("round",), _SENT, {"round": str, **_RECEIVED}),
+    Kind("A round of the worker on the rank's machine", "rank", ("round",), _SENT, {"round": str} | _RECEIVED | _ROUND),
 )
 
 # ------------------------------------------------------------------------------------------------ the JSON schema

@@ -114,6 +114,14 @@ def put_aside(v, value, middle_below, near):
 
 
 @njit(cache=True)
+def follow_arc(arcs, weight, e, mine):
+    """The target, and the value that the arc gives it. ``weight`` is an argument: so numba leaves one branch out."""
+    if weight is None:
+        return arcs[e] & _LOWER, mine + (arcs[e] >> _HALF)
+    return arcs[e], mine + weight[e]
+
+
+@njit(cache=True)
 def relax_near_step(rows, near, limits, quantum, changes, offers):
     """Relax the out-arcs of near vertices, and of those that become near, until none is left or a quantum is used up.
 
@@ -146,10 +154,7 @@ def relax_near_step(rows, near, limits, quantum, changes, offers):
         begin, end = offsets[u], offsets[u + 1]
         edges += end - begin
         for e in range(np.uint64(begin), np.uint64(end)):
-            if weight is None:
-                v, reached = arcs[e] & _LOWER, mine + (arcs[e] >> _HALF)
-            else:
-                v, reached = arcs[e], mine + weight[e]
+            v, reached = follow_arc(arcs, weight, e, mine)
             if reached < distance[v]:
                 if v >= first_offered:
                     if reached < offered[v]:
