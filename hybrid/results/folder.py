@@ -46,7 +46,7 @@ class ResultFolder:
             # The salt: a name that no other user can take first.
             owner = f"{socket.gethostname()}.{secrets.token_hex(4)}.{keeper_pid or os.getpid()}"
             self.path = self.final.parent / f".{self.final.name}.{owner}{_PARTIAL}"
-            _sweep_partials(self.final.parent)
+            sweep_partials(self.final.parent)
             self.path.mkdir(parents=True)
         except OSError as error:
             raise EnvironmentProblem(
@@ -147,12 +147,12 @@ def _refuse_foreign(folder: Path) -> None:
         ) from None
 
 
-def _sweep_partials(parent: Path) -> None:
-    """Remove what jobs on this host that were killed outright left unfinished."""
+def sweep_partials(parent: Path, keeper_pid: int | None = None) -> None:
+    """Remove what jobs on this host that were killed outright left unfinished, and what ``keeper_pid`` was to keep."""
     for left in own_leftovers(parent, "."):
         name, is_partial, _ = left.path.name.rpartition(_PARTIAL)
         pid = name.rpartition(".")[2]
         ours = is_partial and f".{socket.gethostname()}." in name and pid.isdecimal()
-        if ours and not Path(f"/proc/{pid}").exists():
+        if ours and (int(pid) == keeper_pid or not Path(f"/proc/{pid}").exists()):
             with contextlib.suppress(ExchangeError):
                 left.discard()

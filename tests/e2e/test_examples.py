@@ -50,11 +50,12 @@ def test_documentation_builds(project_root: Path, tmp_path: Path) -> None:
     }
     ended = subprocess.run(command, capture_output=True, text=True, cwd=project_root, env=environment, timeout=100)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    for name in ("index", "tutorial", "api-reference", "command-line", "examples", "configuration"):
+    reference = [f"reference/{name}" for name in ("api-reference", "command-line", "configuration")]
+    for name in ("index", "tutorials/one-machine", "how-to/examples", *reference):
         page = (tmp_path / "site" / f"{name}.html").read_text(encoding="utf-8")
         assert not re.search(r'<(script|link|img)[^>]*(src|href)="(https?:)?//', page), name  # nothing from elsewhere
-    reference = (tmp_path / "site" / "api-reference.html").read_text(encoding="utf-8")
-    assert all(f'id="hybrid.api.algorithms.{name}"' in reference for name in ("bfs", "sssp", "betweenness"))
+    page = (tmp_path / "site" / "reference" / "api-reference.html").read_text(encoding="utf-8")
+    assert all(f'id="hybrid.api.algorithms.{name}"' in page for name in ("bfs", "sssp", "betweenness"))
 
 
 @pytest.mark.heavy

@@ -86,7 +86,7 @@ def _launch(config: Config, options: argparse.Namespace) -> int:
     from hybrid.launch.command import ask_flavour, build_launch, elsewhere, find_launcher, this_machine
     from hybrid.launch.output import LaunchOutput
     from hybrid.launch.process import run_launch
-    from hybrid.results.folder import read_summary
+    from hybrid.results.folder import read_summary, sweep_partials
 
     if _is_large(config.graph) and not elsewhere(config.cluster, this_machine()):
         _require_room(config.graph)
@@ -95,7 +95,10 @@ def _launch(config: Config, options: argparse.Namespace) -> int:
     for remark in launch.notes:
         note(remark)
     output = LaunchOutput()
-    code, error = run_launch(launch, config.cluster.launch_timeout_s, config.cluster.silence_timeout_s, output)
+    try:
+        code, error = run_launch(launch, config.cluster.launch_timeout_s, config.cluster.silence_timeout_s, output)
+    finally:  # mpirun may drop the announcement of a rank that is killed a moment later
+        sweep_partials(Path(config.output or "results/new").parent, os.getpid())
     if error is not None:
         raise error
     if code == EXIT_OK and output.folder is not None:

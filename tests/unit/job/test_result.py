@@ -15,7 +15,7 @@ from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem, NotCertified
 from hybrid.job.driver import run_job
-from hybrid.results.folder import ResultFolder
+from hybrid.results.folder import ResultFolder, sweep_partials
 from hybrid.results.record import Finished
 
 
@@ -156,3 +156,11 @@ def test_validate_refuses_a_summary_that_is_wrong(finished: Finished, how) -> No
     path.write_text(json.dumps(summary))
     with pytest.raises(NotCertified, match="Fix: "):
         validate_result(finished.folder, [])
+
+
+def test_a_keeper_sweeps_what_it_was_to_keep(tmp_path: Path) -> None:
+    folder = ResultFolder(str(tmp_path / "out"), "bfs", os.getpid())
+    sweep_partials(tmp_path)
+    assert folder.path.is_dir(), "the keeper lives"
+    sweep_partials(tmp_path, os.getpid())
+    assert not list(tmp_path.iterdir())
