@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-SPINS = 30_000  # looks, some 1.8 ms: with 1,000 a quiet search of scale 20 takes a fifth longer; 100,000 delays busy machines
+SPINS = 30_000  # looks, some 1.8 ms: 1,000 slow a quiet search of scale 20 by a fifth; 100,000 delay busy machines
 
 
 def _load_openmp() -> None:

@@ -187,6 +187,7 @@ class OnRanks(PartRuns):
         yield from require_same(info, "configuration", config_fingerprint(config), fix)
         chosen, policy, sync = self.choose(algorithm.name)
         self._core = core = RankCore(info, config, chosen.name, trace, self._log_path, self._announcer)
+        core.start_early()
         if chosen.name == "bfs" and info.local_ranks[1:2] == (info.rank,):
             search_in_loopback(config.engine, sync, policy)  # it would only wait while the first one opens the graph
         opened = yield from self._open(algorithm, chosen)

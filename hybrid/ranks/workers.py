@@ -54,10 +54,11 @@ class RankCore:
     def __init__(
         self, info: RankInfo, config: Config, algorithm: str, trace: Trace, log_path: Path | None, announcer: Announcer
     ) -> None:
-        self._seat, self._config, self._algorithm, self._trace = info, config, algorithm, trace
+        self._info, self._config, self._algorithm, self._trace = info, config, algorithm, trace
         self._log_path, self._announcer = log_path, announcer
         self.mode, self.reason, self.core_size = "off", "", 0
         self._job: JobCore | None = None  # on a machine's first rank
+        self._failure = ""  # why this machine can have no device
         self._outside: CoreOnRanks | None = None
         self._scratch: Path | None = None
         self.simulated = parse_device(config.npu.device) is not None  # the same everywhere
@@ -83,9 +84,15 @@ class RankCore:
     def _can_share(self) -> bool:
         return self._algorithm == "bfs" and self._config.engine == "async"
 
+    def start_early(self) -> None:
+        """Let this machine's worker load while the graph is opened, if the configuration alone says that it has one."""
+        chosen = self._config.npu.mode in ("race", "share") and self._can_share and not self.simulated
+        if chosen and self._info.rank == self._info.first_here:
+            self._load_device()
+
     def wants_search(self, opened: Opened) -> Driver[bool]:
         """Whether mode auto has a search measured before it decides."""
-        mine = self._can_share and self._seat.rank == 0 and worth_measuring(self._config, opened.graph.n)
+        mine = self._can_share and self._info.rank == 0 and worth_measuring(self._config, opened.graph.n)
         wanted = yield AllReduce(np.array([mine], np.int64), "max")
         return bool(wanted[0])
 
@@ -96,14 +103,14 @@ class RankCore:
         """
         facts = None
         plan = plan_off(opened.graph, "")
-        if self._seat.rank == 0:
+        if self._info.rank == 0:
             plan = self._plan(opened, search)
             facts = [plan.mode, plan.mode_reason, plan.core_size, asdict(plan.patience), plan.index]
-        self.mode, self.reason, self.core_size, patience, index = yield from broadcast_facts(self._seat, facts)
-        if self._seat.rank != 0 and self.mode != "off":
+        self.mode, self.reason, self.core_size, patience, index = yield from broadcast_facts(self._info, facts)
+        if self._info.rank != 0 and self.mode != "off":
             split = CoreSplit(opened.graph, self.core_size)
             plan = Plan(split, 0, 0, "", self.mode, self.reason, patience=Patience(**patience), index=index)
-        if self.mode != "off" and self._seat.rank == self._seat.first_here:
+        if self.mode != "off" and self._info.rank == self._info.first_here:
             self._start(plan, searches)
         return plan
 
@@ -118,14 +125,20 @@ class RankCore:
         return plan_off(opened.graph, why)
 
     def _start(self, plan: Plan, searches: int) -> None:
-        """Let this machine's device load while the kernels are, and hand it the core."""
-        job, failure = self.make_device()
-        if failure:
-            job.make().do_without(failure)
+        """Hand this machine's device the core; it loads while the kernels do."""
+        job = self._job or self._load_device()
+        if self._failure:
+            job.make().do_without(self._failure)
             job.plan = plan
         else:
-            job.start()
             job.attach(plan, BfsCore(plan.split), searches)
+
+    def _load_device(self) -> JobCore:
+        """Start this machine's device, unless there can be none."""
+        job, self._failure = self.make_device()
+        if not self._failure:
+            job.start()
+        return job
 
     def make_device(self) -> tuple[JobCore, str]:
         """This machine's device, not yet started; and why there can be none."""
@@ -134,7 +147,7 @@ class RankCore:
             self._scratch = scratch_folder("tandem-worker-")
             announcer.made(self._scratch)
             log_path = self._scratch / "worker.log"
-        own, failure = _own_directory(self._config, self._seat)
+        own, failure = _own_directory(self._config, self._info)
         self._job = job = JobCore(own, self._trace, log_path)
         device = job.make()
         if device.directory is not None and own.exchange.dir is None:
@@ -146,7 +159,7 @@ class RankCore:
         if self.mode != "off":
             leads = self._job is not None
             self._outside = CoreOnRanks(
-                self._seat, engine, self.core_size, Absent("") if leads else None, self._config.npu.max_rounds
+                self._info, engine, self.core_size, Absent("") if leads else None, self._config.npu.max_rounds
             )
 
     # ------------------------------------------------------------------------------------- each search
@@ -190,14 +203,14 @@ class RankCore:
         mine = self._outside.tally
         if mine is not None and self._job is not None:
             mine.outcome = self._job.label + mine.outcome
-        gathered = yield from gather_facts(self._seat, None if mine is None else asdict(mine))
+        gathered = yield from gather_facts(self._info, None if mine is None else asdict(mine))
         events = list(self._outside.events)
         if self._job is not None and self._job.label:
             events = [(*event[:3], {**event[3], "simulated": self._job.make().device}) for event in events]
         if gathered is None:
             return None, events
         tallies = {rank: Tally(**one) for rank, one in enumerate(gathered) if one is not None}
-        outcome = describe_outcomes({self._seat.hosts[rank]: one.outcome for rank, one in tallies.items()})
+        outcome = describe_outcomes({self._info.hosts[rank]: one.outcome for rank, one in tallies.items()})
         return total(tallies.values(), outcome), events
 
     def reject_if(self, failed: bool, what: str) -> Driver[None]:
