@@ -12,10 +12,10 @@ from typing import Any
 from benchmarks.peers import Peer
 from benchmarks.plot import Chart, write_plot
 from hybrid import __version__
-from hybrid.cli.terminal import note, say
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.planning.machine_facts import MachineState
 from hybrid.results.atomic_write import atomic_write
+from hybrid.terminal import note, say
 
 PLOTS = (".svg", ".html", ".htm")
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

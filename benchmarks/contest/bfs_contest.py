@@ -20,8 +20,8 @@ from benchmarks.contest.rounds import Contestant, ContestantFailed, Finding, Rec
 from benchmarks.contest.summary import figures, interval, ranking, times_slower
 from benchmarks.contest.workload import Workload, hand_out, references, work_folder
 from benchmarks.peers import OURS, PEERS, Peer
-from hybrid.cli.terminal import note, progress
 from hybrid.errors import ConfigError
+from hybrid.terminal import note, progress
 
 BASELINE = "tandem level"
 VARIANT_NAMES = {

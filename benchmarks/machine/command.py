@@ -20,8 +20,8 @@ from benchmarks.output import Report, memory_text
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.graph.memory import require_bytes
 from hybrid.charts.units import plural
-from hybrid.cli.terminal import progress, rate, table
 from hybrid.planning.machine_facts import cache_sizes, cpu_count
+from hybrid.terminal import progress, rate, table
 
 _MIB = 1 << 20
 _LEAST_SECONDS = 0.02  # a measurement repeats its loop until it takes about this long

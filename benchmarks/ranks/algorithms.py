@@ -21,8 +21,8 @@ from benchmarks.suites.algorithms import with_weights
 from benchmarks.suites.bfs import describe_graph
 from cpu_engine.graph.store.graph_store import save_store
 from cpu_engine.ranks.algorithms import rank_algorithm
-from hybrid.cli.terminal import progress, seconds, table
 from hybrid.errors import NotCertified
+from hybrid.terminal import progress, seconds, table
 
 CHILD = "benchmarks.ranks.algorithms_child"
 ALONE = "one rank"

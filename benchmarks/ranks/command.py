@@ -26,13 +26,13 @@ from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.graph_store import save_store
-from hybrid.cli.terminal import progress, seconds, table
 from hybrid.config.schema import ClusterConfig, Config
 from hybrid.errors import EnvironmentProblem, NotCertified
 from hybrid.launch.command import ask_flavour, build_launch, find_launcher, this_machine
 from hybrid.launch.process import end_launcher, start_launcher
 from hybrid.launch.shared_memory import segments_of
 from hybrid.offload.traverse import traverse_alone
+from hybrid.terminal import progress, seconds, table
 
 VARIANTS = (
     *(

@@ -24,9 +24,9 @@ from benchmarks.soak.report import Outcome, make_report
 from benchmarks.soak.service import SoakService
 from benchmarks.soak.tally import Sample
 from hybrid.checkout import install_packages
-from hybrid.cli.terminal import note
 from hybrid.errors import EnvironmentProblem
 from hybrid.registry import ALGORITHMS
+from hybrid.terminal import note
 
 _SAMPLE_S, _TICK_S, _TELL_S = 5.0, 0.1, 60.0
 _START_S = 120.0  # for the first worker, beside a service that compiles

@@ -11,7 +11,7 @@ from benchmarks.output import Report
 from benchmarks.plot import Series, draw_lines
 from benchmarks.soak.service import Leftovers
 from benchmarks.soak.tally import Sample, Tally, Trend, memory_trends, trend
-from hybrid.cli.terminal import table
+from hybrid.terminal import table
 
 ROLES = ("service", "rank", "worker", "launcher")
 NEVER = (  # counts that must be zero

@@ -9,7 +9,7 @@ from benchmarks.contest.bfs_contest import BASELINE, Contest, run_contest
 from benchmarks.contest.workload import config_of, open_workload, set_threads
 from benchmarks.output import Report, memory_text, ratio_text
 from benchmarks.plot import Bar, Chart, draw_bars
-from hybrid.cli.terminal import count, plural, seconds, table
+from hybrid.terminal import count, plural, seconds, table
 
 
 def execute(options: argparse.Namespace) -> Report:

@@ -30,8 +30,8 @@ from cpu_engine.graph.build.extent import generated_extent, require_room
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import write_graph
 from cpu_engine.graph.generators import kronecker
-from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.errors import ConfigError, NotCertified
+from hybrid.terminal import count, progress, seconds, table
 
 EDGES_PER_VERTEX = 16
 

@@ -22,7 +22,6 @@ from benchmarks.output import Report, memory_text
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem
 from hybrid.job.opening import open_graph
@@ -31,6 +30,7 @@ from hybrid.offload.traverse import traverse_alone
 from hybrid.planning.measurement import first_values
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
+from hybrid.terminal import count, progress, seconds, table
 from hybrid.worker.core_solver import Answer
 from hybrid.worker.solver import WorkerSolver
 

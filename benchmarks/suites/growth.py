@@ -10,8 +10,8 @@ from benchmarks.contest.workload import config_of, open_workload, set_threads
 from benchmarks.output import Report, memory_text, ratio_text
 from benchmarks.peers import Peer
 from benchmarks.plot import Series, draw_lines
-from hybrid.cli.terminal import count, note, rate, seconds, table
 from hybrid.errors import ConfigError
+from hybrid.terminal import count, note, rate, seconds, table
 
 
 def execute(options: argparse.Namespace) -> Report:

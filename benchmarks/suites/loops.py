@@ -35,8 +35,8 @@ from cpu_engine.sssp.check import check_sssp
 from cpu_engine.sssp.delta import Buckets
 from cpu_engine.sssp.engine import choose_delta, choose_spans, sssp
 from cpu_engine.sssp.rows import prepare_rows
-from hybrid.cli.terminal import seconds, table
 from hybrid.offload.traverse import traverse_alone
+from hybrid.terminal import seconds, table
 
 EXAMPLES = Path(__file__).parents[2] / "examples"  # what is measured
 

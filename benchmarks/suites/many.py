@@ -15,7 +15,7 @@ from benchmarks.contest.workload import config_of, open_workload, references, se
 from benchmarks.output import Report, ratio_text
 from benchmarks.plot import Bar, draw_bars
 from benchmarks.suites.bfs import describe_graph
-from hybrid.cli.terminal import seconds, table
+from hybrid.terminal import seconds, table
 
 SINGLE = "one by one"
 VARIANTS = {"single": SINGLE, "many": "at once, levels", "many+parents": "at once, levels and parents"}

@@ -24,8 +24,8 @@ from benchmarks.contest.workload import set_threads
 from benchmarks.output import Report, ratio_text
 from benchmarks.plot import Bar, draw_bars
 from hybrid.checkout import install_command
-from hybrid.cli.terminal import note, progress, seconds, table
 from hybrid.errors import ConfigError, EnvironmentProblem, NotCertified
+from hybrid.terminal import note, progress, seconds, table
 
 Ends = np.ndarray  # int64[edges, 2], each edge once, no loops
 

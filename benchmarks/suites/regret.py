@@ -22,7 +22,6 @@ from benchmarks.output import Report
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.job.opening import Opened, open_graph
@@ -33,6 +32,7 @@ from hybrid.offload.many_sources import ManyEngine
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning.plan import Plan, make_plan
 from hybrid.results.trace import Trace
+from hybrid.terminal import count, progress, seconds, table
 from hybrid.worker.core_solver import MOST_AT_ONCE, Answer, CoreSolver
 from hybrid.worker.guard import REGRET_S, REGRET_SHARE, Guard, Patience, patience_for
 

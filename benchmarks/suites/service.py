@@ -26,11 +26,11 @@ from benchmarks.contest.rounds import FIX
 from benchmarks.contest.workload import config_of, set_threads
 from benchmarks.output import Report
 from exchange.isolated import isolated_command
-from hybrid.cli.terminal import note, seconds, table
 from hybrid.errors import NotCertified
 from hybrid.job.opening import open_graph
 from hybrid.results.trace import Trace
 from hybrid.service.queue.searches import Searcher, level_sizes
+from hybrid.terminal import note, seconds, table
 
 _START_S = 60.0
 _ASKED_ALONE = 200

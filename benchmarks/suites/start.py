@@ -22,7 +22,6 @@ from benchmarks.output import Report
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import count, progress, seconds, table
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.job.opening import open_graph
@@ -30,6 +29,7 @@ from hybrid.job.warm_up import make_engine, warm_up
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.planning.plan import make_plan
 from hybrid.results.trace import Trace
+from hybrid.terminal import count, progress, seconds, table
 from hybrid.worker.solver import WorkerSolver
 
 ALONE, BESIDE = "alone", "beside a starting worker"

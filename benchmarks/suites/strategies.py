@@ -18,8 +18,8 @@ from benchmarks.output import Report, ratio_text
 from benchmarks.plot import Bar, Series, draw_bars, draw_lines
 from benchmarks.suites.bfs import describe_graph
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import count, seconds, table
 from hybrid.errors import ConfigError
+from hybrid.terminal import count, seconds, table
 
 DEFAULT = "auto"
 Step = dict[str, Any]

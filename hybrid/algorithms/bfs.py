@@ -14,8 +14,8 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.repair.engine import plain_bfs
 from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.field import LDBC_UNREACHED, Level, Parent
-from hybrid.cli.terminal import count
 from hybrid.offload.traverse import traverse_alone
+from hybrid.terminal import count
 
 _LEVEL = Level("level", "edges from the source, -1 = not reached", own=0, ldbc_unreached=LDBC_UNREACHED)
 _PARENT = Parent("parent", "a vertex one step nearer; the source's is itself, -1 = not reached")

@@ -15,8 +15,8 @@ from cpu_engine.repair.engine import plain_betweenness, plain_closeness
 from hybrid.algorithms.algorithm import SAMPLE, SUM, Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.distribution import largest_vertex
 from hybrid.algorithms.field import Field, Partial
-from hybrid.cli.terminal import count, figure, note, plural
 from hybrid.config.schema import Config
+from hybrid.terminal import count, figure, note, plural
 
 LONG = 1e11  # searches times edges from which on an exact answer takes minutes or more
 

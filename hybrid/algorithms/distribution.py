@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid.algorithms.field import Field, Label, UserLabel
-from hybrid.cli.terminal import count, plural
+from hybrid.terminal import count, plural
 
 BINS = 24
 TOP = 10

@@ -11,7 +11,7 @@ from cpu_engine.kcore.engine import k_core
 from cpu_engine.repair.engine import plain_core_numbers
 from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, Task
 from hybrid.algorithms.field import Field
-from hybrid.cli.terminal import count, plural
+from hybrid.terminal import count, plural
 
 
 class CoreNumbers(Algorithm):

@@ -13,8 +13,8 @@ from cpu_engine.repair.engine import enough_iterations, plain_ranks
 from hybrid.algorithms.algorithm import AGAIN, Algorithm, Arrays, Check, Found, Task
 from hybrid.algorithms.distribution import largest_vertex
 from hybrid.algorithms.field import Shared
-from hybrid.cli.terminal import figure, plural
 from hybrid.config.schema import Config
+from hybrid.terminal import figure, plural
 
 
 class PageRank(Algorithm):

@@ -14,8 +14,8 @@ from cpu_engine.sssp.check import check_sssp
 from cpu_engine.sssp.engine import sssp
 from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.field import INT, REAL, Field, Parent
-from hybrid.cli.terminal import figure, plural
 from hybrid.config.schema import Config
+from hybrid.terminal import figure, plural
 
 
 class ShortestPaths(Algorithm):

@@ -13,7 +13,7 @@ from cpu_engine.triangles.clustering import local_clustering
 from cpu_engine.triangles.engine import triangles
 from hybrid.algorithms.algorithm import SAMPLE, Algorithm, Arrays, Check, Found, Task
 from hybrid.algorithms.field import INT, Field
-from hybrid.cli.terminal import figure, plural
+from hybrid.terminal import figure, plural
 
 
 class Triangles(Algorithm):

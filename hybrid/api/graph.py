@@ -11,8 +11,8 @@ import numpy as np
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api import algorithms
-from hybrid.cli.terminal import plural
 from hybrid.job.sources import Source
+from hybrid.terminal import plural
 
 if TYPE_CHECKING:
     from cpu_engine.bfs.traversal import Traversal

@@ -12,8 +12,8 @@ from cpu_engine.repair.engine import enough_iterations, plain_ranks
 from hybrid.algorithms.algorithm import AGAIN, Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.distribution import largest_vertex
 from hybrid.algorithms.field import Field
-from hybrid.cli.terminal import figure, plural
 from hybrid.errors import ConfigError, NotCertified
+from hybrid.terminal import figure, plural
 
 
 class PersonalisedPageRank(Algorithm):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybrid.algorithms.algorithm import check_text
-from hybrid.cli.terminal import count, figure, table
+from hybrid.terminal import count, figure, table
 
 if TYPE_CHECKING:
     from hybrid.api.results import Result

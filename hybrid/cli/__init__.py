@@ -13,8 +13,7 @@ from typing import NoReturn
 
 from exchange.escape import PrintableFormatter, printable, printable_lines
 from hybrid import __version__
-from hybrid.errors import EXIT_CODES, EXIT_CONFIG, EXIT_INTERNAL, EXIT_OK
-from hybrid.failures import explain_failure
+from hybrid.errors import EXIT_CODES, EXIT_CONFIG, EXIT_INTERNAL, EXIT_OK, explain_failure
 from hybrid.interrupts import raise_on_signals
 
 COMMANDS = {

@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybrid.cli.terminal import note
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
 from hybrid.job.engines import Computed, CoreOwner, Engine, Unit, rehearsal
@@ -23,6 +22,7 @@ from hybrid.planning.plan import Plan
 from hybrid.results.record import WorkerFacts
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.terminal import note
 from hybrid.worker.core_solver import CoreSolver, Device
 from hybrid.worker.guard import Guard
 from hybrid.worker.index_keeper import IndexKeeper, index_keeper

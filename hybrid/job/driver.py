@@ -16,7 +16,6 @@ from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Task
-from hybrid.cli.terminal import note, progress
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
 from hybrid.job.core import JobCore
@@ -33,6 +32,7 @@ from hybrid.results.folder import ResultFolder
 from hybrid.results.record import Finished, Record, WorkerFacts, log_opened, result_folder, write_record
 from hybrid.results.run_record import Run
 from hybrid.results.trace import Trace
+from hybrid.terminal import note, progress
 from hybrid.worker.simulated import SimulatedTrace
 
 _log = logging.getLogger(__name__)

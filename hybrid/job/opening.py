@@ -16,10 +16,10 @@ from cpu_engine.graph.formats import ldbc, read_graph, sniff
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.cache import cache_path, cached_graph, checked_folder, file_digest, knows_digest
 from cpu_engine.graph.store.graph_store import is_store, open_store
-from hybrid.cli.terminal import progress
 from hybrid.config.schema import GeneratorConfig, GraphConfig
 from hybrid.errors import ConfigError
 from hybrid.results.trace import Trace
+from hybrid.terminal import progress
 
 DIRECTED_ASSUMED = (
     "the input does not say whether edges have a direction, so directed is assumed; "

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import count, plural
+from hybrid.terminal import count, plural
 
 FEW = 100  # vertices: a search that reached more went somewhere
 FAR_MORE = 4  # times as many without directions

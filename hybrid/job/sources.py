@@ -8,9 +8,9 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import note, plural
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
+from hybrid.terminal import note, plural
 
 
 @dataclass(frozen=True)

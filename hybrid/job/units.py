@@ -11,7 +11,6 @@ from typing import Any
 
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.proof import restore
-from hybrid.cli.terminal import plural
 from hybrid.errors import NotCertified
 from hybrid.job.core import JobCore
 from hybrid.job.engines import Computed, Engine, PlainEngine, Proven, Unit
@@ -20,6 +19,7 @@ from hybrid.job.proof import prove_found
 from hybrid.results.run_record import Run
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.terminal import plural
 
 
 def units_of(tasks: Sequence[Task], batch: int = 1) -> list[Unit]:

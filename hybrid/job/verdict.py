@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.cli.terminal import seconds
 from hybrid.job.comparison import Comparison, compare
+from hybrid.terminal import seconds
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from cpu_engine.bfs.strategies.kernels.pull import collect_level_step
 from cpu_engine.bfs.strategies.small_levels import SmallLevelsExpander
 from cpu_engine.bfs.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import note
 from hybrid.job.sample_graphs import star_with_tail
+from hybrid.terminal import note
 
 # On a small graph an engine would only use its kernels for small graphs; these make it use the others.
 _PARALLEL = partial(AutoExpander, serial_edges=0, serial_vertices=0, pull_share=0.0)

@@ -17,10 +17,10 @@ from pathlib import Path
 from cpu_engine.graph.memory import available_bytes
 from exchange.isolated import isolated_command
 from hybrid.checkout import MPI, install_packages
-from hybrid.cli.terminal import plural
 from hybrid.config.schema import ClusterConfig, Config
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.launch.environment import LAUNCHED_RANKS
+from hybrid.terminal import plural
 
 VERSION_TIMEOUT_S = 30.0
 _RANK_BYTES = 100 << 20  # a rank is never smaller: Python, numba, MPI

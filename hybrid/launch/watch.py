@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 
-from hybrid.cli.terminal import note
 from hybrid.errors import EnvironmentProblem
 from hybrid.launch.mark import is_marked, marked_pids
 from hybrid.launch.output import LaunchOutput
 from hybrid.launch.processes import activity, process_state
 from hybrid.launch.silence import Silence
+from hybrid.terminal import note
 
 _STOPPED = "T"
 _LOOKS = 8  # within the time after which silence counts

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from hybrid.api.graph import Graph
-from hybrid.cli.terminal import plural
 from hybrid.networkx_backend.info import CONVERTED_ONLY, DENSE, FUNCTIONS, SEARCH, UNWEIGHTED
+from hybrid.terminal import plural
 
 Arguments = dict[str, Any]
 Verdict = bool | str

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hybrid.cli.terminal import plural
 from hybrid.results.tally import Tally
+from hybrid.terminal import plural
 from hybrid.worker.core_solver import Answer, CoreSolver
 
 STILL_STARTING = "not waited for: the worker was still starting"

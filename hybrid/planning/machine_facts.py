@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid.cli.terminal import plural
+from hybrid.terminal import plural
 
 BUSY = 0.5  # others' load per core from which figures deserve a warning
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

@@ -16,11 +16,11 @@ import numpy as np
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config, CoreConfig
 from hybrid.planning.core_statistics import FEWEST_RUNS, CoreStatistics, SearchFacts, core_statistics, several
 from hybrid.planning.planner import SWEEPS, Prediction, best_of, candidate_sizes, predict, rule_out
 from hybrid.planning.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
+from hybrid.terminal import plural
 from hybrid.worker.core_solver import MOST_AT_ONCE
 from hybrid.worker.guard import REGRET_S, Patience, measuring_runs, patience_for, patience_for_sweeps
 

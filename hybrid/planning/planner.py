@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.terminal import count, seconds
 from hybrid.planning.core_statistics import CoreStatistics, SearchFacts
 from hybrid.planning.device_model import USUAL_ITERATIONS, DeviceModel
+from hybrid.terminal import count, seconds
 
 if TYPE_CHECKING:
     from hybrid.planning.calibration import CpuRates

@@ -25,7 +25,6 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.ranks.algorithms import Options, PartFinding, RankAlgorithm
 from cpu_engine.sssp.rows import find_bad_weight
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
-from hybrid.cli.terminal import note
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
@@ -65,6 +64,7 @@ from hybrid.results.record import WorkerFacts, log_opened
 from hybrid.results.run_record import Run
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.terminal import note
 
 _log = logging.getLogger(__name__)
 

@@ -25,13 +25,13 @@ from cpu_engine.graph.partition.store import PartStore, graph_fingerprint
 from cpu_engine.graph.store.graph_store import map_store, save_store
 from exchange.errors import ExchangeError
 from exchange.filesystem.scratch import own_leftovers, private_folder, remove_folder
-from hybrid.cli.terminal import note
 from hybrid.config.schema import Config, GraphConfig
 from hybrid.job.opening import Opened, cache_folder, open_graph
 from hybrid.launch.announce import Announcer
 from hybrid.ranks.collectives import RankInfo, all_to_all, barrier, broadcast_facts
 from hybrid.ranks.rendezvous import require_same
 from hybrid.results.trace import Trace
+from hybrid.terminal import note
 
 _STALE_S = 24 * 3600.0
 GRID_RANKS = 16  # from so many on, messages to everybody in every level cost more than folding

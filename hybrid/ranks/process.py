@@ -18,8 +18,7 @@ from cpu_engine.errors import ExplainedError
 from exchange.escape import PrintableFormatter
 from hybrid.checkout import MPI, install_packages
 from hybrid.config.schema import Config
-from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem
-from hybrid.failures import explain_failure
+from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem, explain_failure
 from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.beat import beating

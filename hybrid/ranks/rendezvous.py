@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from cpu_engine.comm.requests import Driver
 from cpu_engine.errors import ExplainedError
-from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.ranks.collectives import RankInfo, share_facts
+from hybrid.terminal import plural
 
 
 class Agreed(Exception):

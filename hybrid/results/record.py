@@ -20,7 +20,6 @@ from exchange.escape import PrintableFormatter
 from hybrid import __version__
 from hybrid.algorithms.algorithm import Algorithm
 from hybrid.algorithms.distribution import describe_spread
-from hybrid.cli.terminal import note
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
@@ -35,6 +34,7 @@ from hybrid.results.forms import write_forms
 from hybrid.results.run_record import Run
 from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
+from hybrid.terminal import note
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config, GraphConfig, ServiceConfig
 from hybrid.job.opening import generator_name, open_graph
 from hybrid.job.sources import Source
@@ -21,6 +20,7 @@ from hybrid.planning.plan import make_plan
 from hybrid.results.trace import Trace
 from hybrid.service.http.problems import Problem, problem_of
 from hybrid.service.queue.searches import Searcher, warm_up_searches
+from hybrid.terminal import plural
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _TOLD = ("vertices", "edges", "isolated", "directed", "weighted", "bytes")

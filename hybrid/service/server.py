@@ -19,7 +19,6 @@ from typing import Any
 
 import uvicorn
 
-from hybrid.cli.terminal import say
 from hybrid.config.schema import Config
 from hybrid.errors import EnvironmentProblem
 from hybrid.job.warm_up import set_threads
@@ -30,6 +29,7 @@ from hybrid.service.logs import set_up_logging
 from hybrid.service.memory import keep_few_arenas
 from hybrid.service.queue.jobs import Job
 from hybrid.service.service import Service
+from hybrid.terminal import say
 
 _log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005  # how long one of the two threads may keep the other from running Python

@@ -17,7 +17,6 @@ from cpu_engine.errors import ExplainedError
 from cpu_engine.graph.formats.bounds import bounded
 from hybrid.algorithms import description_of
 from hybrid.algorithms.algorithm import Algorithm
-from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.job.engines import SHARING
 from hybrid.job.opening import cache_folder
@@ -39,6 +38,7 @@ from hybrid.service.rank_pool.jobs import PoolJobs
 from hybrid.service.rank_pool.pool import RankPool
 from hybrid.service.worker.pool import Workers
 from hybrid.service.worker.searches import BatchHelp
+from hybrid.terminal import plural
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

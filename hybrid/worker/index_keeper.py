@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from hybrid.cli.terminal import note
 from hybrid.config.schema import Config
 from hybrid.job.opening import cache_folder
+from hybrid.terminal import note
 from hybrid.worker.index import CoreIndex, forget_index, index_path, load_index, store_index
 from hybrid.worker.index_solver import IndexSolver
 

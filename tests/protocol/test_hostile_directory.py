@@ -22,10 +22,9 @@ from exchange.filesystem.watch import Watcher
 from exchange.mailbox import CoordinatorMailbox, WorkerMailbox
 from exchange.protocol import layout
 from hybrid.cli import main
-from hybrid.cli.terminal import note, say
-from hybrid.errors import EXIT_CONFIG
-from hybrid.failures import explain_failure
+from hybrid.errors import EXIT_CONFIG, explain_failure
 from hybrid.service.logs import Lines
+from hybrid.terminal import note, say
 from tests.protocol.second_user import NO_SECOND_USER, NOBODY, Attack, attack, private, run_as, shared
 
 __all__ = ["attack", "private", "shared"]

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, note, say, seconds, table
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.launch.environment import detect_world
 from hybrid.planning.device_profiles import PROFILES, SIMULATED, parse_device
 from hybrid.planning.machine_facts import MachineState
+from hybrid.terminal import count, note, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.experiments.breakeven.experiment import Point

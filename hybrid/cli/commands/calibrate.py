@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, note, plural, rate, say, seconds, table
 from hybrid.errors import EXIT_OK, EnvironmentProblem
 from hybrid.planning.machine_facts import BUSY
+from hybrid.terminal import count, note, plural, rate, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.planning.calibration import Calibration

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import note, plural, say
 from hybrid.errors import EXIT_OK
+from hybrid.terminal import note, plural, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

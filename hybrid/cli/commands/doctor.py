@@ -22,9 +22,9 @@ from cpu_engine.errors import ExplainedError
 from exchange.isolated import isolated_command
 from hybrid.checkout import MPI, install_packages
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import plural, say, seconds
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_ENVIRONMENT, EXIT_OK
+from hybrid.terminal import plural, say, seconds
 
 _MPI_TIMEOUT_S = 60
 _GIB = 1 << 30

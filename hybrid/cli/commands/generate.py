@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.terminal import note, plural, say
 from hybrid.config.schema import GeneratorConfig
 from hybrid.errors import EXIT_OK
+from hybrid.terminal import note, plural, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

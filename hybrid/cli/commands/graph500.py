@@ -6,9 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from hybrid.cli.terminal import count, note, plural, say, seconds
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.results.atomic_write import atomic_write
+from hybrid.terminal import count, note, plural, say, seconds
 
 _LARGEST_SCALE = 30  # internal ids are int32
 

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, note, plural, say, table
 from hybrid.errors import EXIT_OK
+from hybrid.terminal import count, note, plural, say, table
 
 _CORE_SIZES = (64, 256, 1024, 4096, 16384, 65536)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, note, plural, say, seconds, table
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError
+from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.planning.cluster.model import Network

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, note, plural, say, seconds, table
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.planning.device_profiles import PROFILES, SIMULATED, Simulation, parse_device
+from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.planning.core_statistics import CoreStatistics

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, figure, note, plural, rate, say, seconds, table
 from hybrid.config import require_algorithm_on_ranks, require_automatic_strategy
 from hybrid.config.schema import DEFAULT_JOB_RANKS, Config, GraphConfig
 from hybrid.errors import EXIT_OK
 from hybrid.launch.environment import agreed_ranks, detect_world
+from hybrid.terminal import count, figure, note, plural, rate, say, seconds, table
 
 _MOST_ROWS = 16
 _LARGE_EDGES, _LARGE_BYTES = 1 << 24, 1 << 27  # from here on the launcher asks for the memory itself

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.cli.terminal import count, note, plural, say, seconds, table
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.launch.environment import detect_world
 from hybrid.planning.device_profiles import ORACLE, PROFILES, SIMULATED, parse_device
 from hybrid.planning.machine_facts import MachineState
+from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.experiments.tune.points import Point

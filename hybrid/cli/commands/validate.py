@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpu_engine.graph.store.npy import map_npy, open_regular
-from hybrid.cli.terminal import say
 from hybrid.errors import EXIT_OK, EnvironmentProblem, NotCertified
 from hybrid.registry import ALGORITHMS
+from hybrid.terminal import say
 
 if TYPE_CHECKING:
     from cpu_engine.graph.graph import Graph

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid.cli.terminal import say, seconds
 from hybrid.errors import EXIT_OK
 from hybrid.registry import ALGORITHMS
+from hybrid.terminal import say, seconds
 
 _ON_RANKS = (("async", "basp", "oec"), ("async", "bsp", "cvc"), ("level", "bsp", "oec"), ("level", "bsp", "2d"))
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from hybrid.cli.terminal import count, seconds
 from hybrid.job.comparison import Comparison, compare
 from hybrid.planning.device_model import DeviceModel, ExchangeCosts, FileCosts
 from hybrid.planning.device_profiles import PROFILES
+from hybrid.terminal import count, seconds
 
 _NO_FILES = ExchangeCosts(FileCosts(0.0, 0.0), FileCosts(0.0, 0.0))
 

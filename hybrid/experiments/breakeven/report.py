@@ -18,12 +18,12 @@ from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS, Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, ratio, seconds, share
-from hybrid.cli.terminal import plural
 from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, rate_text
 from hybrid.report import style
 from hybrid.report.pieces import muted, section
 from hybrid.report.tables import row, table
 from hybrid.results.atomic_write import atomic_write
+from hybrid.terminal import plural
 
 CSV_NAME, JSON_NAME, HTML_NAME = "breakeven.csv", "breakeven.json", "breakeven.html"
 NOTE = "The device is a clock, not a device: no real NPU was used. The CPU's side is real, measured and proven right."

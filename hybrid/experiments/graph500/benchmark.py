@@ -28,11 +28,11 @@ from cpu_engine.graph.kernels.restore import restore_values_step
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.sssp.check import check_sssp
 from cpu_engine.sssp.engine import SsspEngine
-from hybrid.cli.terminal import progress
 from hybrid.errors import ConfigError
 from hybrid.experiments.graph500.rules import check_paths, check_tree, refusal
 from hybrid.job.warm_up import make_engine, say_if_slow, warm_up
 from hybrid.offload.traverse import traverse_alone
+from hybrid.terminal import progress
 
 EDGE_FACTOR, SEED, SEARCH_KEYS = 16, 2, 64  # the benchmark's own
 KERNELS = ("bfs", "sssp")  # 2 and 3

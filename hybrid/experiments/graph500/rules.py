@@ -12,8 +12,8 @@ import numpy as np
 from cpu_engine.bfs.kernels.tree_rules import check_edges_step, descend_step
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.sssp.kernels.path_rules import InputEdges, check_lengths_step
-from hybrid.cli.terminal import plural
 from hybrid.errors import NotCertified
+from hybrid.terminal import plural
 
 _ROUNDING = 1e-9  # of the longest distance: what adding weights in another order may change
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.cli.terminal import count, seconds
 from hybrid.config import dump_config, load_config
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
@@ -24,6 +23,7 @@ from hybrid.job.comparison import EVEN
 from hybrid.planning.device_profiles import ORACLE, SIMULATED, parse_device
 from hybrid.planning.plan import CELL_BYTES
 from hybrid.results.atomic_write import atomic_write
+from hybrid.terminal import count, seconds
 
 ORACLE_DEVICE = SIMULATED + ORACLE
 

@@ -11,9 +11,9 @@ from hybrid.charts.axes import Axis, axis
 from hybrid.charts.line_charts import Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import compact, count, ratio, seconds, share, tick
-from hybrid.cli.terminal import plural
 from hybrid.experiments.tune.advice import Curve
 from hybrid.experiments.tune.points import Point
+from hybrid.terminal import plural
 
 _CPU_COLOUR = 6
 

@@ -17,11 +17,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from hybrid.cli.terminal import note
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.job.comparison import Comparison, compare
 from hybrid.planning.device_profiles import SIMULATED
 from hybrid.results.atomic_write import atomic_write
+from hybrid.terminal import note
 
 POINTS_NAME, SWEEP_NAME = "points.jsonl", "sweep.json"
 FORMAT_MARK, FORMAT_VERSION = "tandem-tune", 1

@@ -17,7 +17,6 @@ from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, count, ratio, seconds, share
-from hybrid.cli.terminal import plural
 from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text
 from hybrid.experiments.tune.figures import break_even_figure, core_figures, engine_figures, prediction_figure
 from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
@@ -26,6 +25,7 @@ from hybrid.report import style
 from hybrid.report.pieces import folded, muted, section
 from hybrid.report.tables import row, table
 from hybrid.results.atomic_write import atomic_write
+from hybrid.terminal import plural
 
 CSV_NAME, JSON_NAME, HTML_NAME = "points.csv", "tune.json", "tune.html"
 _NO_NPU = "Devices called simulated are clocks, not devices: no real NPU was used for their figures."

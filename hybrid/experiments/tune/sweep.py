@@ -17,7 +17,6 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.algorithms.algorithm import Task
 from hybrid.algorithms.bfs import Bfs
-from hybrid.cli.terminal import note
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
 from hybrid.experiments.tune.advice import ORACLE_DEVICE
@@ -36,6 +35,7 @@ from hybrid.planning.planner import SMALLEST_CORE, Candidate, predict
 from hybrid.planning.prediction import surroundings, typical_root, typical_search
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from hybrid.terminal import note
 from hybrid.worker.core_solver import Device
 from hybrid.worker.simulated import simulated_solver
 from hybrid.worker.solver import WorkerSolver

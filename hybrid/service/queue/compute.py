@@ -19,9 +19,9 @@ from typing import Protocol
 
 from numba.core.compiler_lock import global_compiler_lock
 
-from hybrid.cli.terminal import plural
 from hybrid.service.http.problems import Problem
 from hybrid.service.memory import Tidier
+from hybrid.terminal import plural
 
 _log = logging.getLogger(__name__)
 WAKE = signal.SIGUSR1

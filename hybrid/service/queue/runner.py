@@ -14,7 +14,6 @@ from cpu_engine.graph.graph import Graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Arrays, Task
 from hybrid.api.options import configured
-from hybrid.cli.terminal import plural
 from hybrid.config.schema import Config
 from hybrid.job.failed_proof import Repair
 from hybrid.job.sources import Source, resolve_sources
@@ -45,6 +44,7 @@ from hybrid.service.rank_pool.jobs import PoolJobs
 from hybrid.service.rank_pool.pool import PoolLost
 from hybrid.service.worker.jobs import LentCore
 from hybrid.service.worker.pool import Workers
+from hybrid.terminal import plural
 
 _log = logging.getLogger(__name__)
 MOST_LOSSES = 3  # pools that may end with a job before it is given up

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from exchange.escape import PrintableFormatter
-from hybrid.errors import EXIT_ENVIRONMENT, EnvironmentProblem
-from hybrid.failures import explain_failure
+from hybrid.errors import EXIT_ENVIRONMENT, EnvironmentProblem, explain_failure
 from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.environment import detect_world

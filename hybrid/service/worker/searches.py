@@ -11,10 +11,10 @@ import logging
 import numpy as np
 
 from cpu_engine.bfs.many.check import check_levels
-from hybrid.cli.terminal import plural
 from hybrid.offload.many_sources import ManyEngine
 from hybrid.results.trace import Trace
 from hybrid.service.worker.pool import GraphPlans, Worker, Workers
+from hybrid.terminal import plural
 from hybrid.worker.core_solver import CoreSolver
 from hybrid.worker.guard import STRIKES, Guard, Patience
 

@@ -10,8 +10,7 @@ from cpu_engine.comm.errors import CommError
 from cpu_engine.errors import ExplainedError, InputError
 from cpu_engine.graph.formats.bounds import TooLarge
 from exchange.errors import ExchangeError
-from hybrid.errors import ConfigError, EnvironmentProblem, NotCertified
-from hybrid.failures import explain_failure
+from hybrid.errors import ConfigError, EnvironmentProblem, NotCertified, explain_failure
 from hybrid.service.http.problems import problem_of
 
 FIX = "mend it"

@@ -25,8 +25,8 @@ from exchange.worker_mailbox import WorkerMailbox
 from hybrid.charts.units import SPACE
 from hybrid.charts.units import plural as report_plural
 from hybrid.cli import main
-from hybrid.cli.terminal import plural
 from hybrid.errors import EXIT_OK
+from hybrid.terminal import plural
 from npu_engine.pulse import Pulse, StatusLine
 
 
