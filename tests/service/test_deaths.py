@@ -142,9 +142,12 @@ def test_a_damaged_journal_keeps_no_service_from_starting(tmp_path: Path) -> Non
         document = {"id": f"false{number}", "origin": origin, "created": 1.0}
         (tmp_path / "journal" / "graphs" / f"false{number}.json").write_text(json.dumps(document))
     (tmp_path / "journal" / "jobs" / done / "trace.jsonl").write_text("[" * 100_000)
+    (tmp_path / "journal" / "jobs" / done / "vertex.npy").write_bytes(b"no array")
     (tmp_path / "journal" / "uploads" / "no.part").mkdir()
     with running(tmp_path, f"service.data_roots=[{data}]") as service:
         assert json.loads(raw(service, "GET", f"/v1/jobs/{done}/trace")[2])["events"] == []
+        for path in ("result", "result.ldbc", "result/vertex.npy"):
+            assert json.loads(raw(service, "GET", f"/v1/jobs/{done}/{path}")[2])["fix"] == "submit the job again", path
         states = {one["id"]: one["state"] for one in service.client.graphs()}
         assert states.pop("false4") == "failed", "its upload is not there"
         assert states == {GRAPH: "ready", "kept": "ready"}

@@ -108,7 +108,8 @@ def test_a_result_that_is_sent_as_a_whole_must_fit_into_memory(tmp_path: Path) -
         job = service.client.submit(GRAPH, "wcc")
         service.client.wait(job)
         assert raw(service, "GET", f"/v1/jobs/{job}/result.ldbc")[0] == 200
-        make_sparse(tmp_path / "journal" / "jobs" / job / "vertex.npy", "(99999999999,)", "<i8")
+        for name in ("vertex", "component"):
+            make_sparse(tmp_path / "journal" / "jobs" / job / f"{name}.npy", "(99999999999,)", "<i8")
         for form in ("ldbc", "arrow", "parquet"):
             assert raw(service, "GET", f"/v1/jobs/{job}/result.{form}")[0] == 507
         assert raw(service, "GET", f"/v1/jobs/{job}/result?limit=2")[0] == 200

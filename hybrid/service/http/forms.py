@@ -30,14 +30,36 @@ def column_of(journal: Journal, job: Job, name: str, run: int) -> np.ndarray:
     known = ["vertex", *(one.name for one in description_of(job.algorithm).fields)]
     if name not in known:
         raise Problem(404, f"the result has no array {name!r}", f"it has {', '.join(known)}")
-    array = journal.read_array(job.id, name)
-    rows = 1 if array.ndim == 1 else array.shape[0]
+    vertex = _vertices(journal, job)
     if name == "vertex":
-        return array
+        return vertex
+    array = _read(journal, job, name)
+    if array.ndim not in (1, 2) or array.shape[-1] != vertex.size:
+        raise _damaged(name)
+    rows = 1 if array.ndim == 1 else array.shape[0]
     if not 0 <= run < rows:
         raise Problem(404, f"there is no run {run}", f"runs are 0..{rows - 1}")
     found: np.ndarray = array if array.ndim == 1 else array[run]
     return found
+
+
+def _vertices(journal: Journal, job: Job) -> np.ndarray:
+    """The user's ids of the rows."""
+    vertex = _read(journal, job, "vertex")
+    if vertex.ndim != 1 or vertex.dtype.kind not in "iu":
+        raise _damaged("vertex")
+    return vertex
+
+
+def _read(journal: Journal, job: Job, name: str) -> np.ndarray:
+    try:
+        return journal.read_array(job.id, name)
+    except (OSError, ValueError):
+        raise _damaged(name) from None
+
+
+def _damaged(name: str) -> Problem:
+    return Problem(500, f"the stored array {name!r} of this result is damaged or gone", "submit the job again")
 
 
 def page(journal: Journal, job: Job, run: int, offset: int, limit: int) -> dict[str, Any]:
@@ -45,7 +67,7 @@ def page(journal: Journal, job: Job, run: int, offset: int, limit: int) -> dict[
     require_done(job)
     description = description_of(job.algorithm)
     columns = {one.name: column_of(journal, job, one.name, run) for one in description.fields}
-    vertex = journal.read_array(job.id, "vertex")
+    vertex = _vertices(journal, job)
     rows = slice(offset, offset + limit)
     return {
         "job": job.id, "run": run, "runs": max(1, len((job.summary or {}).get("sources", []))),
@@ -81,7 +103,7 @@ def bytes_of_form(journal: Journal, job: Job) -> int:
     """About how much memory one run takes as LDBC text or a table, which are made and sent as a whole."""
     require_done(job)
     columns = 1 + len(description_of(job.algorithm).fields)
-    return int(journal.read_array(job.id, "vertex").size) * columns * _BYTES_PER_VALUE
+    return int(_vertices(journal, job).size) * columns * _BYTES_PER_VALUE
 
 
 def as_ldbc(journal: Journal, job: Job, run: int) -> bytes:
@@ -91,7 +113,7 @@ def as_ldbc(journal: Journal, job: Job, run: int) -> bytes:
     main = description.fields[0]
     arrays = {main.name: np.asarray(column_of(journal, job, main.name, run))}
     with tempfile.TemporaryDirectory(prefix="tandem-ldbc-") as scratch:
-        write_forms(Path(scratch), ("ldbc",), description, journal.read_array(job.id, "vertex"), [("", arrays)])
+        write_forms(Path(scratch), ("ldbc",), description, _vertices(journal, job), [("", arrays)])
         return (Path(scratch) / "ldbc.txt").read_bytes()
 
 
