@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks.peers import Peer
 from benchmarks.plot import Chart, write_plot
 from hybrid import __version__
+from hybrid.devices.machine_facts import MachineState
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.planning.machine_facts import MachineState
 from hybrid.results.atomic_write import atomic_write
 from hybrid.terminal import note, say
 

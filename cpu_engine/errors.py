@@ -19,7 +19,8 @@ def printable(text: str, longest: int = LONGEST) -> str:
     return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
-def _shorten(value: object) -> str:
+def shorten(value: object) -> str:
+    """A value of any size as a message may show it."""
     try:
         return _SHORT.repr(value)
     except ValueError:  # a whole number of thousands of digits
@@ -40,7 +41,7 @@ class ExplainedError(Exception):
     ) -> None:
         self.reason, self.path, self.line, self.value, self.fix = printable(reason), path, line, value, fix
         place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        shown = "" if value is None else f" (value {_shorten(value)})"
+        shown = "" if value is None else f" (value {shorten(value)})"
         advice = "" if fix is None else f". Fix: {fix}"
         super().__init__(printable(f"{place}{self.reason}{shown}{advice}"))
 

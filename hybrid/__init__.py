@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_ALGORITHMS = "hybrid.api.algorithms"
 _HOMES = {
     "hybrid.api.graph": ("Graph",),
     "hybrid.api.opening": ("load", "generate", "from_edges"),
-    "hybrid.api.algorithms": (
+    _ALGORITHMS: (
         "bfs", "sssp", "components", "strong_components", "pagerank", "personalised_pagerank", "label_propagation",
         "louvain", "k_core", "triangles", "clustering", "closeness", "betweenness",
     ),
@@ -64,9 +65,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for, once (PEP 562)."""
-    if name not in _HOME_OF:
+    home = _HOME_OF.get(name)
+    if home is None:
         raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    found = getattr(importlib.import_module(home), name)
+    if home == _ALGORITHMS:
+        found = importlib.import_module("hybrid.api.opening").of_anything(found)
+    globals()[name] = found
     return found
 
 

@@ -31,8 +31,8 @@ from cpu_engine.graph.store.graph_store import is_store, open_store, save_store
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.errors import EnvironmentProblem, NotCertified
-from hybrid.job.opening import generator_name, read_edges, require_room_for
-from hybrid.job.sources import resolve_sources
+from hybrid.graphs.opening import generator_name, read_edges, require_room_for
+from hybrid.graphs.sources import resolve_sources
 from hybrid.offload.traverse import traverse_alone
 
 _GENERATOR_KEYS = ("kind", "scale", "edge_factor", "seed", "rows", "cols")

@@ -28,10 +28,10 @@ from cpu_engine.bfs.traversal import CoreSplit, Traversal
 from cpu_engine.graph.graph import Graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Task
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.config.schema import Config
-from hybrid.job.sources import Source
-from hybrid.job.warm_up import make_engine
+from hybrid.graphs.sources import Source
 from hybrid.offload.traverse import traverse_alone
 from hybrid.terminal import count, progress, seconds, table
 

@@ -20,7 +20,7 @@ from benchmarks.output import Report, memory_text
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.graph.memory import require_bytes
 from hybrid.charts.units import plural
-from hybrid.planning.machine_facts import cache_sizes, cpu_count
+from hybrid.devices.machine_facts import cache_sizes, cpu_count
 from hybrid.terminal import progress, rate, table
 
 _MIB = 1 << 20

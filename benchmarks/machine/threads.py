@@ -16,7 +16,7 @@ from benchmarks.output import Report
 from benchmarks.peers import OURS
 from benchmarks.plot import Series, draw_lines
 from benchmarks.suites.bfs import describe_graph
-from hybrid.planning.machine_facts import cpu_count
+from hybrid.devices.machine_facts import cpu_count
 from hybrid.terminal import seconds, table
 
 

@@ -36,7 +36,7 @@ from hybrid.algorithms.algorithm import Found, Task
 from hybrid.algorithms.proof import restore
 from hybrid.config import load_config
 from hybrid.config.schema import Config
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.offload.traverse import Traversed, traverse_alone
 
 STORE = "store"  # beside the rows that the other contestants load

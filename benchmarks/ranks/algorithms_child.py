@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.contest.proof import Proofs
 from benchmarks.ranks.child import gather_whole, reason_of
+from cpu_engine.comm.collectives import RankInfo, barrier, gather_facts
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.graph.graph import Graph
@@ -25,9 +26,8 @@ from cpu_engine.ranks.algorithms import PartFinding, rank_algorithm
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.config import load_config
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.ranks.algorithms import masters_by_part
-from hybrid.ranks.collectives import RankInfo, barrier, gather_facts
 from hybrid.ranks.parts import build_part
 
 _DIGITS = 1 << 20  # reals are compared as multiples of this fraction of their sum

@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.contest.proof import require_search
 from cpu_engine.bfs.ranks.engine import RankEngine, SearchOutcome
+from cpu_engine.comm.collectives import RankInfo, barrier, gather, gather_facts
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.graph.graph import Graph
@@ -27,7 +28,6 @@ from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.offload.on_ranks import CoreOnRanks
 from hybrid.ranks.algorithms import algorithm_on_ranks, masters_by_part
-from hybrid.ranks.collectives import RankInfo, barrier, gather, gather_facts
 from hybrid.ranks.parts import build_part
 from hybrid.ranks.warm_up import warm_up_on_ranks
 from hybrid.worker.core_solver import Absent
@@ -54,7 +54,7 @@ def measure(info: RankInfo, graph: Graph, variant: dict[str, str], task: dict[st
     core_size = min(graph.n, int(variant.get("core", 0)))
     engine = RankEngine(part, engine=engine_name, sync=sync, core_size=core_size)
     absent = Absent("there is none") if info.rank == 0 else None
-    side = CoreOnRanks(info, engine, core_size, absent) if core_size else None
+    side = CoreOnRanks(info, part, sync, core_size, absent) if core_size else None
     seconds: list[list[float]] = [[] for _ in task["roots"]]
     last: SearchOutcome | None = None
     counted: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ from benchmarks.peers.tandem import job_settings
 from benchmarks.suites.bfs import contest_chart, describe_graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.job.units import run_once
 from hybrid.results.trace import Trace
 from hybrid.terminal import seconds, table

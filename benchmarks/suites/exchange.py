@@ -22,12 +22,12 @@ from benchmarks.output import Report, memory_text
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.errors import EnvironmentProblem
-from hybrid.job.opening import open_graph
-from hybrid.job.warm_up import make_engine
+from hybrid.experiments.calibrate import first_values
+from hybrid.graphs.opening import open_graph
 from hybrid.offload.traverse import traverse_alone
-from hybrid.planning.measurement import first_values
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
 from hybrid.terminal import count, progress, seconds, table

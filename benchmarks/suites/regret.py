@@ -22,12 +22,12 @@ from benchmarks.output import Report
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.config.schema import Config
-from hybrid.job.opening import Opened, open_graph
-from hybrid.job.sources import Source, resolve_sources
-from hybrid.job.warm_up import make_engine, warm_up
-from hybrid.job.warm_up_algorithms import warm_up_batches
+from hybrid.graphs.opening import Opened, open_graph
+from hybrid.graphs.sources import Source, resolve_sources
+from hybrid.job.warm_up import warm_up, warm_up_batches
 from hybrid.offload.many_sources import ManyEngine
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning.plan import Plan, make_plan

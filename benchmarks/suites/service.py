@@ -27,7 +27,7 @@ from benchmarks.contest.workload import config_of, set_threads
 from benchmarks.output import Report
 from exchange.isolated import isolated_command
 from hybrid.errors import NotCertified
-from hybrid.job.opening import open_graph
+from hybrid.graphs.opening import open_graph
 from hybrid.results.trace import Trace
 from hybrid.service.queue.searches import Searcher, level_sizes
 from hybrid.terminal import note, seconds, table

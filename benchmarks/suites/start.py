@@ -22,10 +22,11 @@ from benchmarks.output import Report
 from benchmarks.plot import Bar, draw_bars
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.config.schema import Config
-from hybrid.job.opening import open_graph
-from hybrid.job.warm_up import make_engine, warm_up
+from hybrid.graphs.opening import open_graph
+from hybrid.job.warm_up import warm_up
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.planning.plan import make_plan
 from hybrid.results.trace import Trace

@@ -7,9 +7,10 @@ values that no core edge can improve.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from cpu_engine.bfs.strategies.kernels.pull import first_sources_step
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.hub_core.kernels.rows import skip_core_step
+from cpu_engine.threads import threads_for
 
 UNREACHED = -1
 
@@ -133,6 +135,28 @@ class Traversal(Protocol):
 
         The arrays are the engine's own, valid until the next ``start``: a caller that keeps them copies them.
         """
+
+
+class Searched(NamedTuple):
+    """What a search found; the arrays are the engine's until that starts again."""
+
+    level: np.ndarray
+    parent: np.ndarray
+    steps: int
+    edges_looked_at: int
+
+
+def search(engine: Traversal, root: int, step: Callable[[], Step] | None = None) -> Searched:
+    """A whole search by the CPU alone; ``step``: the engine's own, watched."""
+    step = step or engine.step
+    steps = edges = 0
+    with threads_for(engine.work):
+        engine.start(root, withhold_core=False)
+        while engine.can_step():
+            edges += step().edges
+            steps += 1
+            engine.settle()
+        return Searched(*engine.finish(), steps, edges)
 
 
 def complete_parents(graph: Graph, level: np.ndarray, parent: np.ndarray, root: int) -> None:

@@ -21,6 +21,8 @@ from cpu_engine.comm.substrate import LABEL_SPREAD, PhaseStatistics, Sync
 from cpu_engine.comm.termination import Termination
 from cpu_engine.components.kernels import ranks as kernel
 from cpu_engine.graph.partition.part import Part
+from cpu_engine.ranks.outside import Outside, peers_of
+from cpu_engine.ranks.split import PartSplit
 from cpu_engine.ranks.statistics import RankStatistics
 
 SAMPLE = 1024  # vertices asked for their tree to find the largest one
@@ -39,20 +41,23 @@ class ComponentsOutcome:
 class ComponentsOnRanks:
     """One part's side; made once, run as often as wanted. ``sync``: bsp or basp."""
 
-    def __init__(self, part: Part, *, sync: str = "bsp") -> None:
+    def __init__(self, part: Part, *, sync: str = "bsp", core_size: int = 0) -> None:
         self.part, self.sync = part, sync
-        self._worker = _Worker(part)
+        self._worker = _Worker(part, core_size)
 
-    def run(self) -> Generator[Any, Any, ComponentsOutcome]:
-        """All components."""
+    def run(
+        self, outside: Outside | None = None, *, withhold_core: bool = False
+    ) -> Generator[Any, Any, ComponentsOutcome]:
+        """All components; ``withhold_core``: a core solver joins what the core's own edges connect."""
         part, worker, statistics = self.part, self._worker, RankStatistics()
         for phase in worker.field.phases:
             phase.statistics = PhaseStatistics()
-        worker.start(statistics)
+        worker.start(statistics, outside, withhold_core)
         if self.sync == "basp":
             report = yield from basp_rounds(worker, worker.field, Termination(part.part, part.layout.parts))
         else:
-            report = yield from bsp_rounds(worker, worker.field)
+            others = peers_of(part, outside)
+            report = yield from bsp_rounds(worker, worker.field, others, others)
         statistics.take(report, worker.field)
         labels = worker.values[: part.masters].astype(np.int32)
         own = int(np.count_nonzero(labels == part.internal_of[: part.masters]))
@@ -61,11 +66,13 @@ class ComponentsOnRanks:
 
 
 class _Worker:
-    """The local side; satisfies ``comm.rounds.Worker``."""
+    """The local side; satisfies ``comm.rounds.Worker`` and ``ranks.outside.Host``."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, core_size: int) -> None:
         size = part.size
-        self.part = part
+        self.part, self._split = part, PartSplit(part, core_size)
+        self._outside: Outside | None = None
+        self._withheld = False
         self.values = np.empty(size, np.uint32)
         self.field = Sync(part, LABEL_SPREAD)
         self._root, self._members = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -74,8 +81,11 @@ class _Worker:
         self._count, self._joined = 0, False
         self._statistics = RankStatistics()
 
-    def start(self, statistics: RankStatistics) -> None:
-        self._statistics = statistics
+    def start(self, statistics: RankStatistics, outside: Outside | None, withhold_core: bool) -> None:
+        self._statistics, self._outside, self._withheld = statistics, outside, withhold_core
+        if outside is not None:
+            self.values.fill(_MOST)  # no label is known before the part's own arcs were looked at
+            outside.bind(self)
         self._count, self._joined = 0, False
         self._queued[:] = 0
 
@@ -97,22 +107,23 @@ class _Worker:
     def _join(self) -> int:
         """The components of the part's own arcs; how many arcs were looked at, or about."""
         part, root = self.part, self._root
+        view = self._split.outside_core if self._withheld else self._split.all_edges
         root[:] = np.arange(root.size, dtype=np.int32)
-        rows = ((part.out_offsets, part.out_targets), (part.in_offsets, part.in_sources))
+        rows = ((view.out_begin, view.out_end, part.out_targets), (view.in_begin, view.in_end, part.in_sources))
         for nth in range(kernel.SAMPLED_NEIGHBOURS):
-            for offsets, neighbours in rows:
-                kernel.link_some_step(offsets, neighbours, root, nth)
+            for row in rows:
+                kernel.link_some_step(*row, root, nth)
         kernel.compress_roots_step(root)
         largest = _most_frequent(root)
         outside = root != largest
-        for offsets, neighbours in rows:
-            kernel.link_rest_step(offsets, neighbours, root, kernel.SAMPLED_NEIGHBOURS, largest)
+        for row in rows:
+            kernel.link_rest_step(*row, root, kernel.SAMPLED_NEIGHBOURS, largest)
         kernel.compress_roots_step(root)
         self._ends[:] = 0
         kernel.group_members_step(root, self._ends, self._members)
         self._smallest[:] = _MOST
         kernel.smallest_names_step(root, part.internal_of, self.values, self._smallest)
-        rest = sum(int(np.diff(offsets)[outside].sum()) for offsets, _ in rows)
+        rest = sum(int((end - begin)[outside].sum()) for begin, end, _ in rows)
         return 2 * kernel.SAMPLED_NEIGHBOURS * root.size + rest
 
     def activate(self, local_ids: np.ndarray, peer: int) -> None:
@@ -120,14 +131,35 @@ class _Worker:
             local_ids, self._root, self.values, self._smallest, self._queued, self._waiting, self._count
         )
 
+    def adopt_unexplained(self, vertices: np.ndarray) -> None:
+        self.activate(vertices, self.part.part)
+
+    def take_core_back(self) -> None:
+        """Join again, all arcs this time; a smaller label that has come in between is kept."""
+        self._withheld = False
+        if not self._joined:
+            return
+        known = self.values.copy()
+        with self._statistics.computing():
+            self._statistics.expanded("join", self.part.size, self._join())
+        lower = np.flatnonzero(known < self.values).astype(np.int32)
+        self.values[lower] = known[lower]
+        self._count = 0
+        self._queued[:] = 0
+        self.activate(lower, self.part.part)
+
+    def can_step(self) -> bool:
+        return not self._joined or self._count > 0
+
     def idle(self) -> bool:
-        return self._joined and not self._count
+        return not self.can_step() and (self._outside is None or self._outside.idle())
 
     def outside(self) -> list[Message]:
-        return []
+        return [] if self._outside is None else self._outside.outgoing()
 
     def from_outside(self, message: Message) -> None:
-        raise AssertionError("nothing comes from outside")
+        if self._outside is not None:
+            self._outside.arrived(message)
 
 
 def _most_frequent(root: np.ndarray) -> int:

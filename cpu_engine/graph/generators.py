@@ -21,13 +21,15 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def kronecker(
-    scale: int, edge_factor: int = 16, seed: int = 1, a: float = 0.57, b: float = 0.19, c: float = 0.19
-) -> EdgeList:
+    scale: int, edge_factor: int = 16, seed: int = 1, a: float = 0.57, b: float = 0.19, c: float = 0.19,
+    *, edges: tuple[int, int] | None = None,
+) -> EdgeList:  # fmt: skip
     """``edge_factor * 2**scale`` edges of a Graph500 Kronecker graph with scrambled ids.
 
     The fourth probability is 1 - a - b - c. Self-loops and duplicates are left in, as the specification has them.
+    ``edges``: only those with a number in [first, last).
     """
-    src, dst = _allocate(scale, edge_factor)
+    src, dst, first = _allocate(scale, edge_factor, edges)
     if min(a, b, c) < 0 or a + b + c > 1 + 1e-9:
         raise InputError(
             "the Kronecker probabilities must be non-negative with a + b + c <= 1",
@@ -41,15 +43,20 @@ def kronecker(
     shift = np.uint64((scale + 1) // 2 or 1)
     # The arithmetic wraps by design; numpy would warn when the JIT is off.
     with threads_for(src.size), np.errstate(over="ignore"):
-        fill_kronecker_step(src, dst, scale, np.uint64(keys[0]), below_a, below_ab, below_abc, shift, factor, addend)
+        fill_kronecker_step(
+            src, dst, first, scale, np.uint64(keys[0]), below_a, below_ab, below_abc, shift, factor, addend
+        )
     return _undirected(src, dst, 2**scale, f"kronecker scale={scale} edge_factor={edge_factor} seed={seed}")
 
 
-def uniform(scale: int, edge_factor: int = 16, seed: int = 1) -> EdgeList:
-    """``edge_factor * 2**scale`` edges whose ends are drawn uniformly and independently from ``2**scale`` vertices."""
-    src, dst = _allocate(scale, edge_factor)
+def uniform(scale: int, edge_factor: int = 16, seed: int = 1, *, edges: tuple[int, int] | None = None) -> EdgeList:
+    """``edge_factor * 2**scale`` edges whose ends are drawn uniformly and independently from ``2**scale`` vertices.
+
+    ``edges``: only those with a number in [first, last).
+    """
+    src, dst, first = _allocate(scale, edge_factor, edges)
     with threads_for(src.size), np.errstate(over="ignore"):
-        fill_uniform_step(src, dst, scale, np.uint64(_draw(seed, 0)))
+        fill_uniform_step(src, dst, first, scale, np.uint64(_draw(seed, 0)))
     return _undirected(src, dst, 2**scale, f"uniform scale={scale} edge_factor={edge_factor} seed={seed}")
 
 
@@ -72,19 +79,21 @@ def grid(rows: int, cols: int) -> EdgeList:
     return _undirected(src, dst, rows * cols, f"grid {rows} x {cols}")
 
 
-def _allocate(scale: int, edge_factor: int) -> tuple[np.ndarray, np.ndarray]:
+def _allocate(scale: int, edge_factor: int, edges: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray, np.uint64]:
+    """Room for both ends of the edges, and the number of the first."""
     if not 0 <= scale <= MAX_SCALE:
         raise InputError(
             f"the scale must be 0..{MAX_SCALE} (2**scale vertices)", value=scale, fix=f"choose at most {MAX_SCALE}"
         )
     if edge_factor < 0:
         raise InputError("the edge factor must not be negative", value=edge_factor, fix="Graph500 uses 16")
-    count = edge_factor << scale
+    first, last = (0, edge_factor << scale) if edges is None else edges
+    count = last - first
     require_bytes(
         count * _EDGE_BYTES, f"an edge list of scale {scale}, edge factor {edge_factor},", "choose a smaller scale"
     )
     src, dst = np.empty((2, count), np.int32)  # one block, which the build can use again as a whole
-    return src, dst
+    return src, dst, np.uint64(first)
 
 
 def _undirected(src: np.ndarray, dst: np.ndarray, count: int, name: str) -> EdgeList:

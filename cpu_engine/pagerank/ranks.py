@@ -26,7 +26,9 @@ from cpu_engine.comm.reductions import DensePhase, SumPhase
 from cpu_engine.comm.rounds import RoundsReport, agree, trade
 from cpu_engine.comm.substrate import OUT_COUNT, SUM_PULLED, VALUE_READ, PhaseStatistics, Sync
 from cpu_engine.graph.partition.part import Part
+from cpu_engine.hub_core.kernels.rows import skip_core_of_part_step
 from cpu_engine.pagerank.kernels.ranks import settle_ranks_step, sum_in_arcs_step
+from cpu_engine.ranks.outside import CoreSums, core_masters
 from cpu_engine.ranks.statistics import RankStatistics
 
 DEFINITIONS = ("ldbc", "gap")
@@ -51,8 +53,14 @@ class PageRankOutcome:
 class PageRankOnRanks:
     """One part's side; made once, run as often as wanted."""
 
-    def __init__(self, part: Part) -> None:
-        self.part = part
+    def __init__(self, part: Part, core_size: int = 0) -> None:
+        self.part, self._core_masters = part, core_masters(part, core_size)
+        self._outside_core = part.in_offsets[:-1]  # where each row's arcs from outside the core begin
+        if core_size:
+            core = np.flatnonzero(part.internal_of < core_size).astype(np.int32)
+            self._outside_core = skip_core_of_part_step(
+                part.in_offsets, part.in_sources, core, part.internal_of, core_size
+            )
         self._sums = Sync(part, SUM_PULLED, phases=DensePhase)
         self._contributions = Sync(part, VALUE_READ, phases=DensePhase)
         self._out_count: np.ndarray | None = None  # of the masters, in the whole graph
@@ -67,8 +75,12 @@ class PageRankOnRanks:
         damping: float = 0.85,
         tolerance: float | None = None,
         iterations: int | None = None,
+        outside: CoreSums | None = None,
     ) -> Generator[Any, Any, PageRankOutcome]:
-        """Iterate until the change is below ``tolerance``, at most ``iterations`` times; None: as pagerank.py."""
+        """Iterate until the change is below ``tolerance``, at most ``iterations`` times; None: as pagerank.py.
+
+        ``outside``: a core solver adds up what the core's own arcs bring.
+        """
         if definition not in DEFINITIONS:
             raise ValueError(f"the definition must be one of {', '.join(DEFINITIONS)}, and is {definition!r}")
         spreads = definition == "ldbc"
@@ -90,13 +102,18 @@ class PageRankOnRanks:
         isolated_rank, done, change = base, 0, float("inf")
         while done < iterations and (tolerance is None or change >= tolerance):
             done += 1
+            helped = False
+            if outside is not None:
+                helped = yield from outside.send(contribution[: self._core_masters])
             yield from self._spread(contribution, report)
-            begin = time.perf_counter()
+            begin, rows = time.perf_counter(), (self._outside_core if helped else part.in_offsets[:-1])
             with statistics.computing(done):
-                sum_in_arcs_step(self._cuts, part.in_offsets, part.in_sources.view(np.uint32), contribution, sums)
+                self._sum(rows, part.in_offsets[1:], contribution, sums)
                 statistics.expanded("pull", part.size, part.arcs)
             report.note("compute", begin, time.perf_counter())
             yield from self._gather(sums, report)
+            if helped and outside is not None:
+                yield from self._add_core(outside, contribution, sums, report)
             base = (1 - damping + damping * (lost + isolated * isolated_rank if spreads else 0.0)) / max(vertices, 1)
             own = settle_ranks_step(sums[: part.masters], self._out_count, base, damping, rank, contribution)
             moved, lost = yield from _add_up(own, report)
@@ -107,6 +124,22 @@ class PageRankOnRanks:
         statistics.take(RoundsReport(), self._contributions)
         converged = tolerance is None or change < tolerance
         return PageRankOutcome(rank, isolated_rank, done, change, converged, statistics)
+
+    def _sum(self, begin: np.ndarray, end: np.ndarray, contribution: np.ndarray, sums: np.ndarray) -> None:
+        sum_in_arcs_step(self._cuts, begin, end, self.part.in_sources.view(np.uint32), contribution, sums)
+
+    def _add_core(
+        self, outside: CoreSums, contribution: np.ndarray, sums: np.ndarray, report: RoundsReport
+    ) -> Generator[Any, Any, None]:
+        """Add what the core's own arcs bring: by the solver's word, or, where none comes, by another sweep."""
+        answer = yield from outside.receive()
+        if answer is not None:
+            sums[: self._core_masters] += answer
+            return
+        inside = np.zeros(self.part.size)
+        self._sum(self.part.in_offsets[:-1], self._outside_core, contribution, inside)
+        yield from self._gather(inside, report)
+        sums[: self.part.masters] += inside[: self.part.masters]
 
     def _spread(self, contribution: np.ndarray, report: RoundsReport) -> Generator[Any, Any, None]:
         for phase in self._contributions.phases:

@@ -74,23 +74,23 @@ class RankAlgorithm:
 
 
 def _make_sssp(part: Part, graph: Graph, sync: str, options: Options) -> SsspOnRanks:
-    return SsspOnRanks(part, sync=sync, delta=options.get("delta"))
+    return SsspOnRanks(part, sync=sync, delta=options.get("delta"), core_size=options.get("core_size", 0))
 
 
 def _drive_sssp(made: SsspOnRanks, root: int, options: Options) -> Drive:
-    found = yield from made.search(root)
+    found = yield from made.search(root, options.get("outside"), withhold_core=bool(options.get("withhold_core")))
     counters = {"rounds": found.statistics.rounds, "delta": found.delta}
     return PartFinding({"distance": found.distance, "parent": found.parents}, found.statistics, counters)
 
 
 def _drive_components(made: ComponentsOnRanks, root: int, options: Options) -> Drive:
-    found = yield from made.run()
+    found = yield from made.run(options.get("outside"), withhold_core=bool(options.get("withhold_core")))
     counters = {"components": found.count}
     return PartFinding({"component": found.labels}, found.statistics, counters)
 
 
 def _drive_pagerank(made: PageRankOnRanks, root: int, options: Options) -> Drive:
-    found = yield from made.run(**options)
+    found = yield from made.run(**{name: value for name, value in options.items() if name != "withhold_core"})
     counters = {"iterations": found.iterations, "change": found.change, "converged": found.converged}
     return PartFinding({"rank": found.ranks}, found.statistics, counters, {"rank": found.isolated_rank})
 
@@ -119,13 +119,15 @@ _ALGORITHMS = {
         ),
         RankAlgorithm(
             "wcc",
-            lambda part, graph, sync, options: ComponentsOnRanks(part, sync=sync),
+            lambda part, graph, sync, options: ComponentsOnRanks(
+                part, sync=sync, core_size=options.get("core_size", 0)
+            ),
             _drive_components,
             syncs=("bsp", "basp"),
         ),
         RankAlgorithm(
             "pagerank",
-            lambda part, graph, sync, options: PageRankOnRanks(part),
+            lambda part, graph, sync, options: PageRankOnRanks(part, options.get("core_size", 0)),
             _drive_pagerank,
             only_bsp_because="an iteration reads all ranks of the one before; a stale one would stay in the sum",
         ),

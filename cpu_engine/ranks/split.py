@@ -60,7 +60,5 @@ class PartSplit:
 
 def local_id(part: Part, internal: int) -> int | None:
     """The local id of a vertex, master or mirror; None where this part has no copy of it."""
-    owner = int(part.layout.owner_of[internal])
-    begin, end = (0, part.masters) if owner == part.part else part.mirror_bounds[owner : owner + 2]
-    at = int(begin) + int(np.searchsorted(part.internal_of[begin:end], internal))
-    return at if at < end and part.internal_of[at] == internal else None
+    found = int(part.local_of(np.array([internal]))[0])
+    return None if found < 0 else found

@@ -25,14 +25,18 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.bfs.ranks.parents import ANSWERS, WISHES, exchange_parents
 from cpu_engine.bfs.ranks.recorded_parents import ask_recorded
-from cpu_engine.comm.requests import AllReduce, Message
+from cpu_engine.comm.framing import join_messages, split_messages
+from cpu_engine.comm.requests import TAG_OUTSIDE_ROUND, AllReduce, Exchange, Message
 from cpu_engine.comm.rounds import RoundsReport, agree, basp_rounds, trade
 from cpu_engine.comm.sparse_updates import ChangeList, SparsePhase
 from cpu_engine.comm.substrate import DISTANCE_PUSHED, PhaseStatistics, Sync
 from cpu_engine.comm.termination import Termination
 from cpu_engine.errors import InputError
 from cpu_engine.graph.partition.part import Part
+from cpu_engine.hub_core.kernels.rows import skip_core_of_part_step
+from cpu_engine.ranks.outside import Outside, peers_of
 from cpu_engine.ranks.split import local_id
 from cpu_engine.ranks.statistics import RankStatistics
 from cpu_engine.sssp.kernels import ranks as kernel
@@ -60,21 +64,23 @@ class SsspOutcome:
 class SsspOnRanks:
     """One part's side; made once, used for every search. ``sync``: bsp or basp. ``delta``: None = from the weights."""
 
-    def __init__(self, part: Part, *, sync: str = "bsp", delta: float | None = None) -> None:
+    def __init__(self, part: Part, *, sync: str = "bsp", delta: float | None = None, core_size: int = 0) -> None:
         if part.out_weight is None:
             raise InputError("shortest paths need weights, and this part has none", fix="partition a weighted graph")
         self.part, self.sync = part, sync
-        self._delta = delta
+        self._delta, self._core_size = delta, core_size
         self._worker: _Worker | None = None
 
-    def search(self, root: int) -> Generator[Any, Any, SsspOutcome]:
-        """Shortest paths from an internal id."""
+    def search(
+        self, root: int, outside: Outside | None = None, *, withhold_core: bool = False
+    ) -> Generator[Any, Any, SsspOutcome]:
+        """Shortest paths from an internal id. A core solver takes part only where every weight is more than 0."""
         if self._worker is None:
-            self._worker = yield from _prepare(self.part, self._delta)
+            self._worker = yield from _prepare(self.part, self._delta, self._core_size)
         worker, part, statistics = self._worker, self.part, RankStatistics()
         for phase in worker.field.phases:
             phase.statistics = PhaseStatistics()
-        worker.start(root, statistics)
+        worker.start(root, statistics, outside, withhold_core)
         if self.sync == "basp":
             report = yield from basp_rounds(worker, worker.field, Termination(part.part, part.layout.parts))
         else:
@@ -82,10 +88,48 @@ class SsspOnRanks:
         worker.account()
         statistics.take(report, worker.field)
         parents = yield from ask_recorded(part, worker.recorded_parents(), statistics)
+        if outside is not None:
+            yield from _explain(worker, root, parents, statistics)
         return SsspOutcome(worker.masters_distance(), parents, worker.delta, statistics)
 
 
-def _prepare(part: Part, delta: float | None) -> Generator[Any, Any, _Worker]:
+def _explain(worker: _Worker, root: int, parents: np.ndarray, statistics: RankStatistics) -> Generator[Any, Any, None]:
+    """Find parents of the masters whose values came from the core solver: any arc that gives the value is one.
+
+    Every weight is more than 0, so a parent is nearer than its child, and parents form a tree.
+    """
+    part = worker.part
+    unexplained = (parents < 0) & (worker.values[: part.masters] != worker.most)
+    unexplained[part.internal_of[: part.masters] == root] = False
+    peers = [q for q in range(part.layout.parts) if q != part.part]
+    askers = tuple(q for q in peers if part.mirrors_with_in[q].size)
+    wishes = {q: unexplained[part.masters_written_at[q]] for q in peers if part.masters_written_at[q].size}
+    wanted: np.ndarray = np.full(part.size, worker.most, worker.dtype)
+    wanted[: part.masters][unexplained] = worker.values[: part.masters][unexplained]
+    questions = {
+        q: np.concatenate((np.packbits(wish), wanted[part.masters_written_at[q][wish]].view(np.uint8)))
+        for q, wish in wishes.items()
+    }
+    asked = yield from exchange_parents(WISHES, questions, askers, "bitset", statistics)
+    places = {}
+    for q, question in asked.items():
+        mirrors = part.mirrors_with_in[q]
+        bits = (mirrors.size + 7) // 8
+        places[q] = mirrors[np.unpackbits(question[:bits], count=mirrors.size).view(np.bool_)]
+        wanted[places[q]] = question[bits:].copy().view(worker.dtype)
+    found = np.full(part.size, -1, np.int32)
+    if (wanted != worker.most).any():
+        kernel.find_tight_arcs_step(worker.all_rows, worker.values, worker.most, wanted, found)
+    names = np.where(found >= 0, part.internal_of[found], np.int32(-1)).astype(np.int32)
+    answers = {q: names[mirrors].view(np.uint8) for q, mirrors in places.items()}
+    replies = yield from exchange_parents(ANSWERS, answers, tuple(wishes), "ids", statistics)
+    parents[unexplained] = names[: part.masters][unexplained]
+    for q, message in replies.items():
+        masters = part.masters_written_at[q][wishes[q]]
+        parents[masters] = np.maximum(parents[masters], message.view(np.int32))
+
+
+def _prepare(part: Part, delta: float | None, core_size: int) -> Generator[Any, Any, _Worker]:
     """Agree on the type of distances and on delta: by the largest and the mean weight of the whole graph."""
     weight = part.out_weight
     assert weight is not None
@@ -114,13 +158,15 @@ def _prepare(part: Part, delta: float | None) -> Generator[Any, Any, _Worker]:
         dtype = np.uint32 if longest < 1 << 31 else np.int64
     begun = DELTA_FACTOR * mean * part.n / max(part.m, 1) if delta is None else delta
     width = begun if floats else max(1, round(begun))
-    return _Worker(part, dtype, width, adaptive=delta is None, weightless=bool(largest[2]))
+    return _Worker(part, dtype, width, core_size, adaptive=delta is None, weightless=bool(largest[2]))
 
 
 class _Worker:
-    """The local side; satisfies ``comm.rounds.Worker``."""
+    """The local side; satisfies ``comm.rounds.Worker`` and ``ranks.outside.Host``."""
 
-    def __init__(self, part: Part, dtype: type, delta: float, *, adaptive: bool, weightless: bool) -> None:
+    def __init__(
+        self, part: Part, dtype: type, delta: float, core_size: int, *, adaptive: bool, weightless: bool
+    ) -> None:
         size = part.size
         self._adaptive, self._width, self._thin, self._opened_at = adaptive, delta, 0, 0
         assert part.out_weight is not None
@@ -135,7 +181,15 @@ class _Worker:
             self.values, self.parent, self._changes.mark, np.empty(max(size, 1), np.int32), np.empty(size, np.int32),
             np.empty(size, np.int32), self._state, self._waiting,
         )  # fmt: skip
-        self._rows = _rows(part, dtype)
+        self.all_rows = self._rows = self._outside_core = _rows(part, dtype)
+        self._core = np.flatnonzero(part.internal_of < core_size).astype(np.int32)  # masters and mirrors
+        if core_size:
+            self._outside_core = self.all_rows._replace(
+                begin=skip_core_of_part_step(
+                    part.out_offsets, part.out_targets, self._core, part.internal_of, core_size
+                )
+            )
+        self._outside: Outside | None = None
         self._sent = kernel.Changes(part.masters, self._changes.vertices, self._changes.counts)
         self.field = Sync(part, DISTANCE_PUSHED, phases=partial(SparsePhase, dtype=dtype))
         self._phases = [phase for phase in self.field.phases if isinstance(phase, SparsePhase)]
@@ -152,8 +206,12 @@ class _Worker:
             self._phases[0].send(self._offers.value)
             self._phases[0].answer_all()
 
-    def start(self, root: int, statistics: RankStatistics) -> None:
-        self._statistics = statistics
+    def start(self, root: int, statistics: RankStatistics, outside: Outside | None, withhold_core: bool) -> None:
+        self._statistics, self._outside = statistics, outside
+        self._rows = self._outside_core if withhold_core else self.all_rows
+        if outside is not None:
+            assert self.dtype is np.uint32, "a core solver takes distances of 32 bits"
+            outside.bind(self)
         self.field.start()
         self._changes.start()
         self.values.fill(self.most)
@@ -237,14 +295,36 @@ class _Worker:
     def activate(self, local_ids: np.ndarray, peer: int) -> None:
         kernel.notice_step(local_ids, peer, self._near, self._limits, self._sent)
 
+    def adopt_unexplained(self, vertices: np.ndarray) -> None:
+        self.activate(vertices, self.part.part)
+        self.parent[vertices] = -1
+
+    def take_core_back(self) -> None:
+        self._rows = self.all_rows
+        known = self._core[self.values[self._core] != self.most]
+        parent = self.parent[known].copy()
+        self.activate(known, self.part.part)
+        self.parent[known] = parent
+
+    def can_step(self) -> bool:
+        return self.nearest() is not None
+
+    def awaits_core(self) -> bool:
+        """Whether a core solver may still lower a value."""
+        return self._outside is not None and not self._outside.idle()
+
     def idle(self) -> bool:
-        return self.nearest() is None
+        return not self.can_step() and not self.awaits_core()
 
     def outside(self) -> list[Message]:
-        return []
+        return [] if self._outside is None else self._outside.outgoing()
 
     def from_outside(self, message: Message) -> None:
-        raise AssertionError("nothing comes from outside")
+        if self._outside is not None:
+            self._outside.arrived(message)
+
+    def peers(self) -> tuple[int, ...]:
+        return peers_of(self.part, self._outside)
 
     def account(self) -> None:
         """After a search: how many vertices were taken more than once."""
@@ -268,12 +348,13 @@ def _rows(part: Part, dtype: type) -> kernel.Arcs:
     """The part's out-arcs as relax_near_step takes them: short weights beside their targets."""
     targets, weight = part.out_targets.view(np.uint32), part.out_weight
     assert weight is not None
+    begin, end = part.out_offsets[:-1], part.out_offsets[1:]
     if dtype is not np.uint32:
-        return kernel.Arcs(part.out_offsets, targets, np.ascontiguousarray(weight, dtype=dtype))
+        return kernel.Arcs(begin, end, targets, np.ascontiguousarray(weight, dtype=dtype))
     arcs = weight.astype(np.uint64)
     arcs <<= np.uint64(32)
     arcs |= targets
-    return kernel.Arcs(part.out_offsets, arcs, None)
+    return kernel.Arcs(begin, end, arcs, None)
 
 
 def _bsp_by_limits(worker: _Worker) -> Generator[Any, Any, RoundsReport]:
@@ -292,11 +373,21 @@ def _bsp_by_limits(worker: _Worker) -> Generator[Any, Any, RoundsReport]:
                 worker.activate(changed, peer)
                 report.changes += int(changed.size)
             report.note("unpack", begin, clock())
+        peers = worker.peers()
+        if peers:
+            answer = yield Exchange(TAG_OUTSIDE_ROUND, join_messages(worker.outside(), peers), peers)
+            for peer, payload in answer.items():
+                for message in split_messages(peer, payload):
+                    worker.from_outside(message)
+        else:
+            worker.outside()
         arcs += worker.work()
-        agreed = yield from agree(np.array([_as_key(worker.nearest()), -arcs], np.int64), "min", report)
+        mine = [_as_key(worker.nearest()), -arcs, -int(worker.awaits_core())]
+        agreed = yield from agree(np.array(mine, np.int64), "min", report)
         if agreed[0] == _NOTHING_WAITS:
-            return report
-        if agreed[0]:
+            if not agreed[2]:
+                return report
+        elif agreed[0]:
             begin, arcs = clock(), 0
             worker.adapt(-int(agreed[1]))
             worker.open_bucket(worker.dtype(agreed.view(np.float64)[0] if worker.dtype is np.float64 else agreed[0]))

@@ -17,7 +17,7 @@ import numpy as np
 from cpu_engine.graph.graph import Graph
 from hybrid.algorithms.field import Field
 from hybrid.config.schema import Config
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 
 Arrays = dict[str, np.ndarray]
 

@@ -10,11 +10,10 @@ import numpy as np
 from cpu_engine.bfs.asynchronous import AsyncBfs
 from cpu_engine.bfs.certificate import certify
 from cpu_engine.bfs.level_synchronous import LevelBfs
-from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.bfs.traversal import CoreSplit, Traversal, search
 from cpu_engine.repair.engine import plain_bfs
 from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, PlainCheck, Task
 from hybrid.algorithms.field import LDBC_UNREACHED, Level, Parent
-from hybrid.offload.traverse import traverse_alone
 from hybrid.terminal import count
 
 _LEVEL = Level("level", "edges from the source, -1 = not reached", own=0, ldbc_unreached=LDBC_UNREACHED)
@@ -45,9 +44,8 @@ class Bfs(Algorithm):
     def run(self, task: Task) -> Found:
         if task.root < 0:
             return reach_nothing(task)
-        split, config = CoreSplit(task.graph), task.config
-        engine = AsyncBfs(split) if config.engine == AsyncBfs.name else LevelBfs(split, config.bfs.strategy)
-        found = traverse_alone(engine, task.root)
+        engine = make_engine(task.config.engine, CoreSplit(task.graph), task.config.bfs.strategy)
+        found = search(engine, task.root)
         counters = {"steps": found.steps, "edges_looked_at": found.edges_looked_at}
         return Found({"level": found.level, "parent": found.parent}, counters)
 
@@ -74,10 +72,7 @@ class Bfs(Algorithm):
         return {"reached": int(np.count_nonzero(level >= 0)), "max_level": int(level.max())}
 
     def over_runs(self, facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {
-            "reached": sum(one["reached"] for one in facts),
-            "max_level": max(one["max_level"] for one in facts),
-        }
+        return {"reached": sum(one["reached"] for one in facts), "max_level": max(one["max_level"] for one in facts)}
 
     def headline(self, facts: dict[str, Any]) -> str:
         return f"{count(facts['reached'])} reached, depth {facts['max_level']}"
@@ -87,3 +82,8 @@ def reach_nothing(task: Task) -> Found:
     """What a source without edges finds."""
     blank = np.full((2, task.graph.n), -1, np.int32)
     return Found({"level": blank[0], "parent": blank[1]})
+
+
+def make_engine(name: str, split: CoreSplit, strategy: str = "auto") -> Traversal:
+    """The configured engine on this graph; the strategy is the level engine's."""
+    return AsyncBfs(split) if name == AsyncBfs.name else LevelBfs(split, strategy)

@@ -1,7 +1,8 @@
-"""Every algorithm as a function of a graph - or of anything that is one: a path, arrays, a matrix, a table, NetworkX.
+"""Every algorithm as a function of a graph.
 
-The same functions are the methods of `hybrid.Graph`. Each result is checked as docs/reference/algorithms.md says, by
-code that shares nothing with what computed it; ``check=False`` leaves that out.
+They are the methods of `hybrid.Graph`; ``hybrid.NAME`` takes anything that is a graph: a path, arrays, a matrix, a
+table, NetworkX. Each result is checked as docs/reference/algorithms.md says, by code that shares nothing with what
+computed it; ``check=False`` leaves that out.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from hybrid.algorithms import algorithm_named
 from hybrid.api import results
-from hybrid.api.running import run_algorithm, run_routes, run_search
+from hybrid.api.running import run
 
 if TYPE_CHECKING:
     from hybrid.api.opening import GraphLike
@@ -42,7 +42,7 @@ def bfs(graph: GraphLike, source: Any, *, check: bool = True) -> results.BfsResu
              2      2       1
              3     -1      -1
     """
-    return run_search(results.BfsResult, _graph(graph), source, check=check)
+    return run(results.BfsResult, graph, "bfs", source=source, check=check)
 
 
 def sssp(graph: GraphLike, source: Any, *, delta: float | None = None, check: bool = True) -> results.SsspResult:
@@ -61,7 +61,7 @@ def sssp(graph: GraphLike, source: Any, *, delta: float | None = None, check: bo
         >>> found.path("Kiel"), found["Kiel"]
         (['Ulm', 'Bonn', 'Kiel'], 920)
     """
-    return run_routes(results.SsspResult, _graph(graph), source, delta, check=check)
+    return run(results.SsspResult, graph, "sssp", source=source, options={"sssp.delta": delta}, check=check)
 
 
 def components(graph: GraphLike, *, check: bool = True) -> results.ComponentsResult:
@@ -75,7 +75,7 @@ def components(graph: GraphLike, *, check: bool = True) -> results.ComponentsRes
         >>> found.groups()
         [[0, 1, 2], [5, 6]]
     """
-    return run_algorithm(results.ComponentsResult, _graph(graph), algorithm_named("wcc"), check=check)
+    return run(results.ComponentsResult, graph, "wcc", check=check)
 
 
 def strong_components(graph: GraphLike, *, check: bool = True) -> results.ComponentsResult:
@@ -86,7 +86,7 @@ def strong_components(graph: GraphLike, *, check: bool = True) -> results.Compon
         >>> hybrid.strong_components([(0, 1), (1, 0), (1, 2)]).groups()
         [[0, 1], [2]]
     """
-    return run_algorithm(results.ComponentsResult, _graph(graph), algorithm_named("scc"), check=check)
+    return run(results.ComponentsResult, graph, "scc", check=check)
 
 
 def pagerank(
@@ -119,7 +119,7 @@ def pagerank(
         "pagerank.definition": definition, "pagerank.damping": damping, "pagerank.iterations": iterations,
         "pagerank.tolerance": tolerance,
     }  # fmt: skip
-    return run_algorithm(results.RankResult, _graph(graph), algorithm_named("pagerank"), options=options, check=check)
+    return run(results.RankResult, graph, "pagerank", options=options, check=check)
 
 
 def personalised_pagerank(
@@ -150,7 +150,7 @@ def personalised_pagerank(
     from hybrid.api.personalised import PersonalisedPageRank
 
     kept = PersonalisedPageRank(damping, tolerance, iterations)
-    return run_algorithm(results.RankResult, _graph(graph), kept, source=source, check=check)
+    return run(results.RankResult, graph, kept, source=source, check=check)
 
 
 def label_propagation(graph: GraphLike, *, iterations: int = 10, check: bool = True) -> results.CommunityResult:
@@ -163,7 +163,7 @@ def label_propagation(graph: GraphLike, *, iterations: int = 10, check: bool = T
         [[0, 1, 2], [3, 4, 5]]
     """
     options = {"cdlp.iterations": iterations}
-    return run_algorithm(results.CommunityResult, _graph(graph), algorithm_named("cdlp"), options=options, check=check)
+    return run(results.CommunityResult, graph, "cdlp", options=options, check=check)
 
 
 def louvain(graph: GraphLike, *, resolution: float = 1.0, seed: int = 0, check: bool = True) -> results.CommunityResult:
@@ -181,9 +181,7 @@ def louvain(graph: GraphLike, *, resolution: float = 1.0, seed: int = 0, check: 
         True
     """
     options = {"louvain.resolution": resolution, "louvain.seed": seed}
-    return run_algorithm(
-        results.CommunityResult, _graph(graph), algorithm_named("louvain"), options=options, check=check
-    )
+    return run(results.CommunityResult, graph, "louvain", options=options, check=check)
 
 
 def k_core(graph: GraphLike, *, check: bool = True) -> results.CoreResult:
@@ -194,7 +192,7 @@ def k_core(graph: GraphLike, *, check: bool = True) -> results.CoreResult:
         >>> hybrid.k_core([(0, 1), (1, 2), (2, 0), (2, 3)]).to_dict()
         {0: 2, 1: 2, 2: 2, 3: 1}
     """
-    return run_algorithm(results.CoreResult, _graph(graph), algorithm_named("kcore"), check=check)
+    return run(results.CoreResult, graph, "kcore", check=check)
 
 
 def triangles(graph: GraphLike, *, check: bool = True) -> results.TrianglesResult:
@@ -206,7 +204,7 @@ def triangles(graph: GraphLike, *, check: bool = True) -> results.TrianglesResul
         >>> found.total, found.to_dict()
         (1, {0: 1, 1: 1, 2: 1, 3: 0})
     """
-    return run_algorithm(results.TrianglesResult, _graph(graph), algorithm_named("triangles"), check=check)
+    return run(results.TrianglesResult, graph, "triangles", check=check)
 
 
 def clustering(graph: GraphLike, *, check: bool = True) -> results.ClusteringResult:
@@ -219,7 +217,7 @@ def clustering(graph: GraphLike, *, check: bool = True) -> results.ClusteringRes
         >>> found[1], round(found.average, 3)
         (1.0, 0.833)
     """
-    return run_algorithm(results.ClusteringResult, _graph(graph), algorithm_named("lcc"), check=check)
+    return run(results.ClusteringResult, graph, "lcc", check=check)
 
 
 def closeness(
@@ -246,9 +244,8 @@ def closeness(
         >>> hybrid.from_edges([(0, 1), (1, 2)], directed=False).closeness().to_dict()
         {0: 0.666..., 1: 1.0, 2: 0.666...}
     """
-    whole = _graph(graph)
-    options = {**_chosen(whole, vertices, sample, seed), "centrality.harmonic": harmonic}
-    return run_algorithm(results.ClosenessResult, whole, algorithm_named("closeness"), options=options, check=check)
+    options = {**_chosen(graph, vertices, sample, seed), "centrality.harmonic": harmonic}
+    return run(results.ClosenessResult, graph, "closeness", options=options, check=check)
 
 
 def betweenness(
@@ -275,15 +272,8 @@ def betweenness(
         >>> hybrid.from_edges([(0, 1), (1, 2)], directed=False).betweenness().to_dict()
         {0: 0.0, 1: 1.0, 2: 0.0}
     """
-    whole = _graph(graph)
-    options = {**_chosen(whole, sources, sample, seed), "centrality.normalised": normalised}
-    return run_algorithm(results.BetweennessResult, whole, algorithm_named("betweenness"), options=options, check=check)
-
-
-def _graph(given: GraphLike) -> Any:
-    from hybrid.api.opening import as_graph
-
-    return as_graph(given)
+    options = {**_chosen(graph, sources, sample, seed), "centrality.normalised": normalised}
+    return run(results.BetweennessResult, graph, "betweenness", options=options, check=check)
 
 
 def _chosen(graph: Any, vertices: Sequence[Any] | None, sample: int | None, seed: int) -> dict[str, Any]:

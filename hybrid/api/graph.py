@@ -11,12 +11,12 @@ import numpy as np
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api import algorithms
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.terminal import plural
 
 if TYPE_CHECKING:
-    from cpu_engine.bfs.traversal import Traversal
-    from cpu_engine.sssp.engine import SsspEngine
+    from hybrid.algorithms.algorithm import Algorithm
+    from hybrid.job.engines import Engine, SearchEngine
 
 
 class Graph:
@@ -40,7 +40,6 @@ class Graph:
         self.rows = rows  # in internal ids; read only
         self.names = names  # object[N], where the user's vertices are not whole numbers
         self.name = name
-        self._router: tuple[float | None, SsspEngine] | None = None
 
     bfs = algorithms.bfs
     sssp = algorithms.sssp
@@ -127,21 +126,19 @@ class Graph:
         result[user_ids < 0] = None
         return result
 
+    def engine(self, algorithm: Algorithm) -> Engine:
+        """What runs the algorithm on this graph."""
+        from hybrid.job.engines import PlainEngine
+
+        return self.searcher if algorithm.name == "bfs" and self.rows.n else PlainEngine(algorithm)
+
     @cached_property
-    def searcher(self) -> Traversal:
+    def searcher(self) -> SearchEngine:
         """The BFS engine on this graph, with its buffers."""
-        from cpu_engine.bfs.asynchronous import AsyncBfs
         from cpu_engine.bfs.traversal import CoreSplit
+        from hybrid.job.engines import SearchEngine
 
-        return AsyncBfs(CoreSplit(self.rows))
-
-    def router(self, delta: float | None) -> SsspEngine:
-        """The engine of shortest paths on this graph, with its buffers, for this width of buckets."""
-        from cpu_engine.sssp.engine import SsspEngine
-
-        if self._router is None or self._router[0] != delta:
-            self._router = (delta, SsspEngine(self.rows, delta=delta))
-        return self._router[1]
+        return SearchEngine(CoreSplit(self.rows), "async")
 
     @cached_property
     def _number_of(self) -> dict[Any, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,12 +31,13 @@ def load(
     duplicates: Rule = "drop",
     cache: bool = True,
 ) -> Graph:
-    """Open a graph file in any known format, or a stored graph.
+    """Open a graph file in any known format, several that are one graph, or a stored graph.
 
     The built graph is kept, so the next time it opens in milliseconds (``cache=False``: it is not).
 
     Args:
-        path: an edge list, Matrix Market, .gr, .sg, METIS, LDBC or Graph500 file, or the folder of a stored graph.
+        path: an edge list, Matrix Market, .gr, .sg, METIS, LDBC or Graph500 file, or the folder of a stored graph;
+            or a folder of part files, or a pattern such as "edges/*.txt.gz".
         directed: None is what the file says, and directed if it says nothing.
         format: how to read the file; "auto" looks at its content.
         self_loops: "drop" or "keep" edges from a vertex to itself.
@@ -47,7 +49,7 @@ def load(
         >>> hybrid.load("examples/karate.el", directed=False)
         Graph(karate.el: 34 vertices, 78 edges, undirected)
     """
-    from hybrid.job.opening import open_graph
+    from hybrid.graphs.opening import open_graph
     from hybrid.results.trace import Trace
 
     options = {
@@ -85,7 +87,7 @@ def generate(
         >>> hybrid.generate("grid", rows=3, cols=4)
         Graph(grid-3x4: 12 vertices, 17 edges, undirected)
     """
-    from hybrid.job.opening import generate_edges, generator_name, require_room_for
+    from hybrid.graphs.opening import generate_edges, generator_name, require_room_for
 
     options = {"kind": kind, "scale": scale, "edge_factor": edge_factor, "seed": seed, "rows": rows, "cols": cols}
     graph = configured("bfs", {f"graph.generator.{name}": value for name, value in options.items()}).graph
@@ -159,6 +161,17 @@ def as_graph(given: GraphLike) -> Graph:
     if isinstance(given, str | os.PathLike):
         return load(given)
     return from_edges(given)
+
+
+def of_anything(algorithm: Callable[..., Any]) -> Callable[..., Any]:
+    """An algorithm that takes anything that is a graph: ``hybrid.NAME``."""
+
+    @wraps(algorithm)
+    def run(graph: GraphLike, *args: Any, **options: Any) -> Any:
+        return algorithm(as_graph(graph), *args, **options)
+
+    run.__module__ = "hybrid"  # where pickle finds it
+    return run
 
 
 def _edges_of(given: Any, directed: bool | None, columns: Sequence[str] | None) -> reading.Named:

@@ -21,7 +21,7 @@ from hybrid.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from hybrid.algorithms.algorithm import Arrays, Description, Task
     from hybrid.api.graph import Graph
-    from hybrid.job.failed_proof import Repair
+    from hybrid.results.run_record import Repair
 
 
 @dataclass(frozen=True)

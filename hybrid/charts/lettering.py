@@ -38,14 +38,7 @@ def fitted_text(
     if cut and len(text) > room > 6:
         text = text[: room - 1].rstrip(" :") + "\N{HORIZONTAL ELLIPSIS}"
     classes = ["fit", class_, "" if fits(text, width, abs(dx)) else "no"]
-    return el(
-        "text",
-        text,
-        x=percent(x),
-        y=float(y),
-        dx=dx or None,
-        class_=" ".join(part for part in classes if part),
-        text_anchor=anchor,
-        data_w=f"{width:.1f}",
-        data_full=full if cut else None,
-    )
+    style = " ".join(part for part in classes if part)
+    place: dict[str, object] = {"x": percent(x), "y": float(y), "dx": dx or None}
+    room_left: dict[str, object] = {"data_w": f"{width:.1f}", "data_full": full if cut else None}
+    return el("text", text, **place, class_=style, text_anchor=anchor, **room_left)

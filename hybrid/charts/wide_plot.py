@@ -24,18 +24,10 @@ def wide_plot(
 
     With a ``scale`` the picture is over time and can be zoomed.
     """
-    drawing = el(
-        "svg",
-        el("title", title, id=f"{name}-t"),
-        el("desc", about, id=f"{name}-d") if about else EMPTY,
-        *body,
-        class_=style,
-        height=height,
-        width="100%",
-        role="img",
-        aria_labelledby=f"{name}-t {name}-d" if about else f"{name}-t",
-        data_span=scale and f"{scale.span:.9g}",
-    )
+    said = [el("title", title, id=f"{name}-t"), el("desc", about, id=f"{name}-d") if about else EMPTY]
+    ids, span = f"{name}-t {name}-d" if about else f"{name}-t", scale and f"{scale.span:.9g}"
+    look: dict[str, object] = {"class_": style, "height": height, "width": "100%", "role": "img"}
+    drawing = el("svg", *said, *body, **look, aria_labelledby=ids, data_span=span)
     column = el("svg", *names, class_="names", width=NAMES_PX, height=height, aria_hidden="true")
     return el("div", column, el("div", drawing, class_="scroll", tabindex=scale and "0"), class_="timeline")
 

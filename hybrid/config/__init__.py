@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 
 from hybrid.config.schema import Config
+from hybrid.devices.profiles import ORACLE, PROFILES, SIMULATED, parse_device, simulation_names
 from hybrid.errors import ConfigError
-from hybrid.planning.device_profiles import ORACLE, PROFILES, SIMULATED, parse_device, simulation_names
 from hybrid.registry import ALGORITHMS
 
 LARGEST_FILE = 1 << 20  # bytes; configs/cluster.yaml has some thousand
@@ -85,8 +85,6 @@ def load_config(
     _require_sense(config, path)
     if config.cluster.hosts and config.cluster.hostfile is not None:
         raise ConfigError("cluster.hosts and cluster.hostfile are both given", path=path, fix="leave one of them out")
-    if config.ranks > 1 and config.npu.mode != "off":
-        require_one_rank(config, path)
     return config
 
 
@@ -131,17 +129,6 @@ def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -
             path=path,
             value=config.sssp.strategy,
             fix="leave it on delta, or set ranks: 1 (--set ranks=1)",
-        )
-
-
-def require_one_rank(config: Config, path: str | Path | None = None) -> None:
-    """Ranks search one source at a time: a batch belongs to one process."""
-    if config.npu.batch not in (1, "auto"):
-        raise ConfigError(
-            "npu.batch: works on one rank only, or without a worker",
-            path=path,
-            value=config.npu.batch,
-            fix="set ranks: 1 (--set ranks=1), npu.batch: 1 or npu.mode: off",
         )
 
 

@@ -62,7 +62,11 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class GraphConfig:
-    path: str | None = key(None, "graph file in any known format, or a stored graph; null = generate one")
+    path: str | None = key(
+        None,
+        "graph file in any known format, several (a folder of part files, or a pattern such as edges/*.txt.gz), "
+        "or a stored graph; null = generate one",
+    )
     format: str = key("auto", "how to read the file; auto = by its content (docs/reference/formats.md lists the names)")
     directed: bool | str = key("auto", "true, false, or auto = what the file says, else directed", also=("auto",))
     self_loops: Rule = key("drop", "edges from a vertex to itself", choices=("drop", "keep"))
@@ -221,8 +225,7 @@ class NpuConfig:
     max_rounds: int = key(1000, "rounds per traversal; a worker that needs more is done without", minimum=1)
     batch: int | str = key(
         1,
-        "bfs: sources traversed at once, their core values in one round; auto = what the planner finds best; "
-        "on several ranks only without a worker",
+        "bfs: sources traversed at once, their core values in one round; auto = what the planner finds best",
         minimum=1,
         maximum=1024,
         also=("auto",),

@@ -16,10 +16,11 @@ from pathlib import Path
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
 from hybrid.job.engines import Computed, CoreOwner, Engine, Unit, rehearsal
-from hybrid.job.verdict import Verdict, judge, time_in_turns
+from hybrid.job.verdict import judge, time_in_turns
 from hybrid.offload.rounds import STILL_STARTING
 from hybrid.planning.plan import Plan
 from hybrid.results.record import WorkerFacts
+from hybrid.results.run_record import Verdict
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.terminal import note

@@ -17,20 +17,18 @@ from cpu_engine.graph.graph import Graph
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Task
 from hybrid.config.schema import Config
+from hybrid.devices.profiles import parse_device
 from hybrid.errors import ConfigError
+from hybrid.graphs.opening import Opened, open_graph
+from hybrid.graphs.sources import resolve_sources
 from hybrid.job.core import JobCore
 from hybrid.job.engines import Engine, Unit, engine_for, why_not_shared
-from hybrid.job.opening import Opened, open_graph
-from hybrid.job.sources import resolve_sources
 from hybrid.job.units import has_edges, in_order, run_unit, units_of
-from hybrid.job.verdict import Verdict
-from hybrid.job.warm_up import REHEARSED_ARCS, say_if_slow, set_threads
-from hybrid.job.warm_up_algorithms import warm_up_hybrid, warm_up_job
-from hybrid.planning.device_profiles import parse_device
+from hybrid.job.warm_up import REHEARSED_ARCS, say_if_slow, set_threads, warm_up_hybrid, warm_up_job
 from hybrid.planning.plan import Plan, make_plan, plan_by_rule, plan_off
 from hybrid.results.folder import ResultFolder
 from hybrid.results.record import Finished, Record, WorkerFacts, log_opened, result_folder, write_record
-from hybrid.results.run_record import Run
+from hybrid.results.run_record import Run, Verdict
 from hybrid.results.trace import Trace
 from hybrid.terminal import note, progress
 from hybrid.worker.simulated import SimulatedTrace
@@ -76,13 +74,21 @@ class Backend(Protocol):
 
 
 class Job:
-    """See the module. ``folder``: where the result goes, given to the process that speaks."""
+    """See the module. ``folder``: where the result goes, for ``drive`` of the process that speaks."""
 
-    def __init__(self, config: Config, backend: Backend, folder: ResultFolder | None) -> None:
+    def __init__(self, config: Config, backend: Backend, folder: ResultFolder | None = None) -> None:
         self.config, self.backend, self.folder = config, backend, folder
 
     def drive(self) -> Driver[dict[str, Any] | None]:
         """All of it; the summary, where the backend speaks."""
+        record = yield from self.compute()
+        if record is None:
+            return None
+        assert self.folder is not None
+        return write_record(self.folder, record)
+
+    def compute(self) -> Driver[Record | None]:
+        """All but the writing; the record, where the backend speaks."""
         config, backend, algorithm = self.config, self.backend, algorithm_named(self.config.algorithm)
         try:
             prepared = yield from backend.prepare(algorithm)
@@ -92,20 +98,16 @@ class Job:
             ranks = yield from backend.conclude()
         finally:
             backend.close()
-        if not backend.speaks:
-            return None
-        assert self.folder is not None
-        record = Record(
+        return None if not backend.speaks else Record(
             config, algorithm, prepared.opened, prepared.plan, runs, backend.trace, backend.worker, verdict, ranks
-        )
-        return write_record(self.folder, record)
+        )  # fmt: skip
 
     def _run_all(self, algorithm: Algorithm, prepared: Prepared) -> Driver[list[Run]]:
         backend, trace, tasks = self.backend, self.backend.trace, prepared.tasks
         runs: list[Run] = []
         done = 0
         label = algorithm.doing or algorithm.name
-        with progress(label, "source") if backend.speaks else nullcontext() as bar:
+        with progress(label, "source") if self.folder is not None else nullcontext() as bar:
             for unit in units_of(tasks, prepared.batch):
                 if bar is not None:
                     bar(done, len(tasks))

@@ -17,12 +17,11 @@ import numpy as np
 from cpu_engine.bfs.traversal import CoreSplit, Traversal, complete_parents
 from cpu_engine.graph.graph import Graph
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
-from hybrid.algorithms.bfs import Bfs
-from hybrid.job.failed_proof import Repair
+from hybrid.algorithms.bfs import Bfs, make_engine
 from hybrid.job.proof import count_false_values, prove_found, prove_or_repair_many
-from hybrid.job.warm_up import exercise, make_engine
 from hybrid.offload.rounds import Rounds
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.results.run_record import Repair
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import CoreSolver, Device
@@ -48,10 +47,41 @@ class Computed:
 class CoreOwner(Protocol):
     """What has a dense core to give away."""
 
-    indexed: bool  # whether the core's index can answer for it
+    @property
+    def indexed(self) -> bool:
+        """Whether the core's index can answer for it."""
 
     def publish(self, device: Device) -> None:
         """Give the device the core, and the program that runs on it."""
+
+
+@dataclass(frozen=True)
+class SharedCore:
+    """The dense core as an algorithm gives it away: which edges, and the program that runs on them."""
+
+    algorithm: str
+    split: CoreSplit
+
+    @property
+    def indexed(self) -> bool:
+        return self.algorithm == "bfs"
+
+    def publish(self, device: Device) -> None:
+        graph, size = self.split.graph, self.split.core_size
+        rows = graph.out_offsets, graph.out_targets
+        if self.algorithm == "pagerank":
+            from hybrid.offload.pagerank import PROGRAM as SUMS
+
+            device.publish_edges(*rows, size, program=SUMS)
+        elif self.algorithm == "wcc":
+            from cpu_engine.components.core import core_both_ways
+            from hybrid.offload.components import PROGRAM as LABELS
+
+            device.publish_edges(*core_both_ways(self.split), size, program=LABELS)
+        elif self.algorithm == "sssp":
+            device.publish_edges(*rows, size, weight=graph.weight)
+        else:
+            device.publish_edges(*rows, size)
 
 
 class Engine(CoreOwner, Protocol):
@@ -65,9 +95,6 @@ class Engine(CoreOwner, Protocol):
     def together(self, unit: Unit, solver: CoreSolver, mode: str, trace: Trace) -> Computed: ...
 
     def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]: ...
-
-    def warm_up(self) -> None:
-        """Run every kernel that ``together`` uses; for a sample graph."""
 
 
 class PlainEngine:
@@ -103,9 +130,6 @@ class PlainEngine:
     def publish(self, device: Device) -> None:
         raise NotImplementedError
 
-    def warm_up(self) -> None:
-        """Nothing but what a run uses."""
-
 
 class PageRankShared(PlainEngine):
     """PageRank: in every iteration the solver adds up what the core's own arcs pass on."""
@@ -114,25 +138,13 @@ class PageRankShared(PlainEngine):
         from cpu_engine.pagerank.engine import PageRankEngine
 
         super().__init__(algorithm)
-        chosen, self.core_size = task.config.pagerank, split.core_size
+        chosen, self._split, self.core_size = task.config.pagerank, split, split.core_size
         self._engine = PageRankEngine(
             task.graph, core_size=split.core_size, definition=chosen.definition, damping=chosen.damping
         )
 
-    def warm_up(self) -> None:
-        engine = self._engine
-        for add in (lambda: engine.add_core_sums(engine.core_contributions()), engine.sum_core):
-            engine.begin()
-            engine.core_contributions()
-            engine.sweep_outside()
-            add()
-            engine.finish_iteration()
-
     def publish(self, device: Device) -> None:
-        from hybrid.offload.pagerank import PROGRAM
-
-        graph = self._engine.graph
-        device.publish_edges(graph.out_offsets, graph.out_targets, self.core_size, program=PROGRAM)
+        SharedCore("pagerank", self._split).publish(device)
 
     def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
         from hybrid.offload.pagerank import pagerank_together
@@ -151,17 +163,8 @@ class ComponentsShared(PlainEngine):
         super().__init__(algorithm)
         self._engine, self._split, self.core_size = CoreComponents(split), split, split.core_size
 
-    def warm_up(self) -> None:
-        self._engine.start()
-        self._engine.adopt(self._engine.core_labels())
-        self._engine.take_core_back()
-        self._engine.finish()
-
     def publish(self, device: Device) -> None:
-        from cpu_engine.components.core import core_both_ways
-        from hybrid.offload.components import PROGRAM
-
-        device.publish_edges(*core_both_ways(self._split), self.core_size, program=PROGRAM)
+        SharedCore("wcc", self._split).publish(device)
 
     def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
         from hybrid.offload.components import components_together
@@ -181,12 +184,8 @@ class PathsShared(PlainEngine):
         chosen, self._split, self.core_size = task.config.sssp, split, split.core_size
         self._engine = SsspEngine(task.graph, strategy=chosen.strategy, delta=chosen.delta, core_size=split.core_size)
 
-    def warm_up(self) -> None:
-        exercise(self._engine, self._split.graph.n - 1)
-
     def publish(self, device: Device) -> None:
-        graph = self._split.graph
-        device.publish_edges(graph.out_offsets, graph.out_targets, self.core_size, weight=graph.weight)
+        SharedCore("sssp", self._split).publish(device)
 
     def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
         found = traverse_together(self._engine, task.root, mode, solver, trace, task.config.npu.max_rounds)
@@ -204,11 +203,7 @@ class BfsCore:
         self._split, self.core_size = split, split.core_size
 
     def publish(self, device: Device) -> None:
-        graph = self._split.graph
-        device.publish_edges(graph.out_offsets, graph.out_targets, self.core_size)
-
-    def warm_up(self) -> None:
-        """``warm_up`` of hybrid/job/warm_up.py has done it."""
+        SharedCore("bfs", self._split).publish(device)
 
     def _prove(self, task: Task, found: Found, tally: Tally, trace: Trace, *, repair: bool = True) -> Proven:
         proven, repaired = prove_found(self.algorithm, task, found, trace, repair=repair)

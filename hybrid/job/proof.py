@@ -2,7 +2,7 @@
 
 Invariant: what leaves here has passed the algorithm's check, or NotCertified is raised. A result that fails is replaced
 by one from code that shares nothing with the engines (cpu_engine/repair/engine.py), checked in the same way; what is
-needed to see the failure again is kept (hybrid/job/failed_proof.py).
+needed to see the failure again is kept (hybrid/job/failure_records.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from hybrid.algorithms.algorithm import Arrays, Check, Description, Found, Plain
 from hybrid.algorithms.bfs import Bfs
 from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
-from hybrid.job.failed_proof import Repair, add_to_record, keep_failed_proof
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
+from hybrid.job.failure_records import add_to_record, keep_failure
 from hybrid.offload.traverse import Traversed
+from hybrid.results.run_record import Repair
 from hybrid.results.trace import Trace
 
 if TYPE_CHECKING:
@@ -61,10 +62,11 @@ def prove_claim(claim: Claim[T], found: T, trace: Trace, *, repair: bool = True)
     if check.holds:
         return found, None
     reason, before = check.explain(graph), claim.arrays(found)
-    record = keep_failed_proof(claim.name, graph, claim.config, claim.source, reason, before)
-    kept = "nothing could be kept of it" if record is None else f"{record} has what is needed to see it again"
+    record = keep_failure(claim.name, graph, claim.config, claim.source, reason, before)
+    nothing = "nothing could be kept of it"
     about = claim.name if claim.source is None else f"{claim.name} from {claim.source.user_id}"
-    _log.warning("%s failed its check: %s; %s", about, reason, kept)
+    again_from = nothing if record is None else f"{record} has what is needed to see it again"
+    _log.warning("%s failed its check: %s; %s", about, reason, again_from)
     if not repair:
         raise NotCertified(f"{claim.name}: {reason}", path=record, fix="compute it again")
     with trace.span("coordinator", "repair", findings=reason) as learned:
@@ -73,24 +75,20 @@ def prove_claim(claim: Claim[T], found: T, trace: Trace, *, repair: bool = True)
         changed = _differences(before, claim.arrays(again))
         learned.update(method=claim.method, changed=changed)
     if not second.holds:
-        add_to_record(record, repaired=False, method=claim.method, reason_again=second.explain(graph))
-        raise _refused(claim, reason, second.explain(graph), record)
+        why, kept = second.explain(graph), nothing if record is None else f"kept as {record.name}"
+        add_to_record(record, repaired=False, method=claim.method, reason_again=why)
+        raise NotCertified(
+            f"{claim.name}: the result failed its check ({reason}), and so did the one computed again by "
+            f"{claim.method} ({why}): no number is given; {kept}",
+            path=record,
+            fix="run it again: if it passes, test this machine's memory; if it fails alike, check and engines disagree "
+            "on this graph, which the kept record shows to the developers",
+        )
     add_to_record(record, repaired=True, method=claim.method, changed=changed)
     source = None if claim.source is None else claim.source.user_id
     done = Repair(claim.name, source, reason, claim.method, changed, record)
     _log.warning("%s was computed again by %s and passed its check", about, claim.method)
     return again, done
-
-
-def _refused(claim: Claim[Any], first: str, second: str, record: Any) -> NotCertified:
-    kept = "nothing could be kept of it" if record is None else f"kept as {record.name}"
-    return NotCertified(
-        f"{claim.name}: the result failed its check ({first}), and so did the one computed again by {claim.method} "
-        f"({second}): no number is given; {kept}",
-        path=record,
-        fix="run it again: if it passes, test this machine's memory; if it fails alike, check and engines disagree on "
-        "this graph, which the kept record shows to the developers",
-    )
 
 
 def _differences(before: Arrays, after: Arrays) -> int:

@@ -7,19 +7,49 @@ alone or, like the CPU's own, by a plain path that shares nothing with the engin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.proof import restore
 from hybrid.errors import NotCertified
-from hybrid.job.core import JobCore
 from hybrid.job.engines import Computed, Engine, PlainEngine, Proven, Unit
-from hybrid.job.failed_proof import Repair
 from hybrid.job.proof import prove_found
-from hybrid.results.run_record import Run
+from hybrid.results.run_record import Repair, Run
+from hybrid.results.schema import Batch, RunFurther
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.terminal import plural
+
+if TYPE_CHECKING:
+    from hybrid.worker.core_solver import CoreSolver
+
+
+class Computing(Protocol):
+    """Who computes a unit: a job's core solver beside the CPU (hybrid/job/core.py), or the CPU alone."""
+
+    trace: Trace
+
+    def run(self, engine: Engine, unit: Unit) -> tuple[Computed, CoreSolver | None]:
+        """The unit, timed; and the solver that took part, if any."""
+
+    def reject(self, solver: CoreSolver, tally: Tally, reason: str) -> None:
+        """A hybrid result failed its check."""
+
+
+class CpuAlone:
+    """Where nothing is planned: one query, or one call from Python."""
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        self.trace = trace or Trace()
+
+    def run(self, engine: Engine, unit: Unit) -> tuple[Computed, None]:
+        t0 = self.trace.now()
+        computed = engine.alone(unit, self.trace)
+        computed.seconds = self.trace.now() - t0
+        return computed, None
+
+    def reject(self, solver: CoreSolver, tally: Tally, reason: str) -> None:
+        raise AssertionError("no solver took part")
 
 
 def units_of(tasks: Sequence[Task], batch: int = 1) -> list[Unit]:
@@ -39,13 +69,29 @@ def has_edges(task: Task) -> bool:
     return task.source is None or task.source.internal >= 0
 
 
-def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore) -> list[Run]:
+def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing) -> list[Run]:
     """Compute, prove or repair, and restore; NotCertified if nothing passes the check."""
+    return conclude(algorithm, unit, *prove_unit(algorithm, engine, unit, core))
+
+
+def compute_unit(
+    algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing
+) -> tuple[Computed, CoreSolver | None]:
+    """What is still to be proven, and the solver that took part; of a source without edges, what it reaches: itself."""
+    if has_edges(unit[0]):
+        return core.run(engine, unit)
+    return Computed([algorithm.run(unit[0])], Tally(outcome="not needed: the source has no edges")), None
+
+
+def prove_unit(
+    algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing
+) -> tuple[Computed, list[Proven], float]:
+    """Compute, and prove or repair, in internal ids; and the seconds of the check."""
     trace = core.trace
-    if not has_edges(unit[0]):
-        return [run_without_edges(algorithm, unit[0], trace)]
-    computed, solver = core.run(engine, unit)
+    computed, solver = compute_unit(algorithm, engine, unit, core)
     t1 = trace.now()
+    if not has_edges(unit[0]):
+        return computed, [prove_found(algorithm, unit[0], computed.found[0], trace)], trace.now() - t1
     if solver is None or not engine.reruns:
         proven = engine.prove(unit, computed, trace)
         if solver is not None and any(repair is not None for _, repair in proven):
@@ -61,34 +107,25 @@ def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore) ->
             computed.found, computed.seconds = again.found, trace.now() - t1 + computed.seconds
             t1 = trace.now()
             proven = engine.prove(unit, computed, trace)
-    return conclude(algorithm, unit, computed, proven, trace.now() - t1)
-
-
-def run_without_edges(algorithm: Algorithm, task: Task, trace: Trace) -> Run:
-    """A source that has no edges reaches itself, and nobody need search."""
-    tally = Tally(outcome="not needed: the source has no edges")
-    return prove_run(algorithm, task, algorithm.run(task), 0.0, trace, tally)
+    return computed, proven, trace.now() - t1
 
 
 def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> Run:
     """One run by the CPU alone, proven."""
-    t0 = trace.now()
-    (found,) = PlainEngine(algorithm).alone([task], trace).found
-    return prove_run(algorithm, task, found, trace.now() - t0, trace)
+    (run,) = run_unit(algorithm, PlainEngine(algorithm), [task], CpuAlone(trace))
+    return run
 
 
-def prove_run(
-    algorithm: Algorithm, task: Task, found: Found, seconds: float, trace: Trace, tally: Tally | None = None
-) -> Run:
+def prove_run(algorithm: Algorithm, task: Task, found: Found, seconds: float, trace: Trace) -> Run:
     """What a run of so many seconds found, proven or repaired."""
     t1 = trace.now()
     proven, repair = prove_found(algorithm, task, found, trace)
-    return make_run(algorithm, task, proven, repair, seconds, trace.now() - t1, tally)
+    return make_run(algorithm, task, proven, repair, seconds, trace.now() - t1)
 
 
 def conclude(
     algorithm: Algorithm, unit: Unit, computed: Computed, proven: Sequence[Proven], check_s: float,
-    further: dict[str, Any] | None = None,
+    further: RunFurther | None = None,
 ) -> list[Run]:  # fmt: skip
     """The runs of a unit: what passed between CPU and solver belongs to all of it, and is counted with the first."""
     first, size, runs = unit[0].source, len(unit), []
@@ -97,10 +134,10 @@ def conclude(
         if i:
             assert first is not None
             tally = Tally(outcome=f"in one batch with source {first.user_id}")
-        more = dict(further or {})
+        more = RunFurther(**(further or {}))
         if computed.batch is not None:
             assert first is not None
-            more["batch"] = {"first": first.user_id, "sources": size, "seconds": computed.seconds}
+            more["batch"] = Batch(first=first.user_id, sources=size, seconds=computed.seconds)
         runs.append(
             make_run(algorithm, task, found, repair, computed.seconds / size, check_s / size, tally,
                      computed.waited_s / size, more)
@@ -110,7 +147,7 @@ def conclude(
 
 def make_run(
     algorithm: Algorithm, task: Task, found: Found, repair: Repair | None, seconds: float, check_s: float,
-    tally: Tally | None = None, waited_s: float = 0.0, further: dict[str, Any] | None = None,
+    tally: Tally | None = None, waited_s: float = 0.0, further: RunFurther | None = None,
 ) -> Run:  # fmt: skip
     """A proven result as a run, in the user's ids."""
     arrays = restore(algorithm, task, found)

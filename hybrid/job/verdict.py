@@ -4,33 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from hybrid.job.comparison import Comparison, compare
+from hybrid.results.run_record import Verdict
 from hybrid.terminal import seconds
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Sums over the sources of each one's median time, and how sure their quotient is."""
-
-    cpu_only_seconds: float
-    hybrid_seconds: float
-    ratio: float  # above 1: hybrid is faster
-    ratio_low: float  # of its interval (hybrid/job/comparison.py)
-    ratio_high: float
-    pairs: int  # of a run without and a run with the NPU, one after the other
-    pairs_agreeing: int  # in how many of them the same way was faster as in the medians
-    cpu_only_worst_seconds: float  # the slowest repeat over all sources
-    hybrid_worst_seconds: float
-    repeats: int
-    text: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def turns(repeats: int, columns: int) -> Iterator[tuple[int, int, int]]:

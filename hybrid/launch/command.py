@@ -98,8 +98,7 @@ def ask_flavour(launcher: str, timeout_s: float = VERSION_TIMEOUT_S) -> str:
         raise no_answer(f"{launcher} --version", timeout_s) from error
     except OSError as error:
         raise EnvironmentProblem(
-            f"{launcher} does not start: {error}",
-            fix=f"{install_packages(*MPI, again=True)}; or set cluster.mpirun",
+            f"{launcher} does not start: {error}", fix=f"{install_packages(*MPI, again=True)}; or set cluster.mpirun"
         ) from error
     return launcher_flavour(done.stdout + done.stderr)
 

@@ -10,14 +10,7 @@ import re
 import signal
 from dataclasses import dataclass, field
 
-from hybrid.errors import (
-    EXIT_CODES,
-    EXIT_ENVIRONMENT,
-    EXIT_INTERNAL,
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EnvironmentProblem,
-)
+from hybrid.errors import EXIT_CODES, EXIT_ENVIRONMENT, EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_OK, EnvironmentProblem
 from hybrid.launch.announce import read_announcement
 
 _ERROR = "tandem: error: "

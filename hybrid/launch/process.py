@@ -53,10 +53,7 @@ class Launched:
 
 
 def run_launch(
-    launch: Launch,
-    launch_timeout_s: float,
-    silence_timeout_s: float | None = None,
-    output: LaunchOutput | None = None,
+    launch: Launch, launch_timeout_s: float, silence_timeout_s: float | None = None, output: LaunchOutput | None = None
 ) -> tuple[int, EnvironmentProblem | None]:
     """Run to the end; the job's exit code, and the error that is still to be reported.
 

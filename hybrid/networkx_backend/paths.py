@@ -179,12 +179,7 @@ def single_source_bellman_ford(
     return single_source_dijkstra(G, source, target, weight=weight)
 
 
-def bellman_ford_path(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> list[Any]:
-    return list(single_source_dijkstra(G, source, target, weight=weight)[1])
-
-
-def bellman_ford_path_length(G: Graph, source: Any, target: Any, weight: str | None = "weight") -> Any:
-    return _at(weighted(G, source, weight).lengths, source, target)
+bellman_ford_path, bellman_ford_path_length = dijkstra_path, dijkstra_path_length
 
 
 def descendants_at_distance(G: Graph, source: Any, distance: int) -> set[Any]:

@@ -27,12 +27,7 @@ def core_number(G: Graph) -> Scores:
 
 
 def betweenness_centrality(
-    G: Graph,
-    k: None = None,
-    normalized: bool = True,
-    weight: None = None,
-    endpoints: bool = False,
-    seed: Any = None,
+    G: Graph, k: None = None, normalized: bool = True, weight: None = None, endpoints: bool = False, seed: Any = None
 ) -> Scores:
     return G.betweenness(normalised=bool(normalized)).to_dict()
 

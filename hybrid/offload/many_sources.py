@@ -26,7 +26,7 @@ from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import Answer, CoreSolver
 
 if TYPE_CHECKING:
-    from hybrid.job.failed_proof import Repair
+    from hybrid.results.run_record import Repair
 
 Rows = tuple[CoreManyBfs, np.ndarray]  # some of a group's roots
 _RACE_LEVELS = 2  # made before the values go out: by then most searches have come to the core

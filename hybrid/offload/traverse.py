@@ -8,11 +8,12 @@ solver's word was true is not decided here: the certificate does that.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cpu_engine.bfs.traversal import Traversal
+from cpu_engine.bfs.traversal import Step, Traversal, search
 from cpu_engine.threads import threads_for
 from hybrid.offload.rounds import MOST_ROUNDS, Rounds
 from hybrid.results.tally import Tally
@@ -20,7 +21,7 @@ from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import CoreSolver
 
 if TYPE_CHECKING:
-    from hybrid.job.failed_proof import Repair
+    from hybrid.results.run_record import Repair
 
 
 @dataclass
@@ -37,15 +38,8 @@ class Traversed:
 
 def traverse_alone(engine: Traversal, root: int, trace: Trace | None = None) -> Traversed:
     """The CPU does everything."""
-    steps = edges = 0
-    with threads_for(engine.work):
-        engine.start(root, withhold_core=False)
-        while engine.can_step():
-            edges += _step(engine, trace)
-            steps += 1
-            engine.settle()
-        level, parent = engine.finish()
-    return Traversed(level, parent, Tally(), steps, edges)
+    found = search(engine, root, None if trace is None else partial(_step, engine, trace))
+    return Traversed(found.level, found.parent, Tally(), found.steps, found.edges_looked_at)
 
 
 def traverse_together(
@@ -78,7 +72,7 @@ def _traverse_together(engine: Traversal, root: int, rounds: Rounds, trace: Trac
             if not np.array_equal(mine, closed):
                 rounds.send(mine)
         if engine.can_step():
-            edges += _step(engine, trace)
+            edges += _step(engine, trace).edges
             steps += 1
         elif withheld and solver.busy:
             rounds.wait()
@@ -89,13 +83,11 @@ def _traverse_together(engine: Traversal, root: int, rounds: Rounds, trace: Trac
     return Traversed(level, parent, tally, steps, edges)
 
 
-def _step(engine: Traversal, trace: Trace | None) -> int:
-    if trace is None:
-        return engine.step().edges
+def _step(engine: Traversal, trace: Trace) -> Step:
     t0 = trace.now()
     step = engine.step()
     trace.add(
         "cpu", "step", t0, engine=engine.name, direction=step.direction, level=step.level,
         frontier=step.frontier, edges=step.edges,
     )  # fmt: skip
-    return step.edges
+    return step

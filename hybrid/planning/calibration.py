@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.config.schema import GraphConfig
+from hybrid.devices.model import USUAL_EXCHANGE, DeviceModel, ExchangeCosts, FileCosts, Sample, fit_line
+from hybrid.devices.profiles import PROFILES, THIS_MACHINE, Simulation, fixed_delay
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.job.opening import cache_folder
-from hybrid.planning.device_model import USUAL_EXCHANGE, DeviceModel, ExchangeCosts, FileCosts, Sample, fit_line
-from hybrid.planning.device_profiles import PROFILES, THIS_MACHINE, Simulation, fixed_delay
+from hybrid.graphs.opening import cache_folder
 from hybrid.results.atomic_write import atomic_write
 
 VERSION = 1  # of the file's layout

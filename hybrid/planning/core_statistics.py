@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cpu_engine.bfs.traversal import Traversal
+from cpu_engine.bfs.traversal import Traversal, search
 from cpu_engine.graph.graph import Graph
 from cpu_engine.hub_core.kernels.statistics import count_core_ends_step, count_few_core_ends_step
 from hybrid.config.schema import Config
-from hybrid.offload.traverse import traverse_alone
 
 T = TypeVar("T")
 FEWEST_RUNS, MOST_RUNS, SHORT_S = 2, 8, 0.3
@@ -88,7 +87,7 @@ def _sums(histogram: np.ndarray) -> np.ndarray:
 
 def measure_search(graph: Graph, engine: Traversal, root: int, limit: int, most_runs: int = MOST_RUNS) -> SearchFacts:
     """Search from ``root`` on the CPU alone; the fastest of a few counts, as the first one warms the caches."""
-    found, best = _fastest(lambda: traverse_alone(engine, root), most_runs)
+    found, best = _fastest(lambda: search(engine, root), most_runs)
     return SearchFacts(
         best, found.steps, found.edges_looked_at, looks_per_vertex(graph.in_offsets, found.edges_looked_at),
         core_spread(found.level, limit),

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hybrid.devices.model import USUAL_ITERATIONS, DeviceModel
 from hybrid.planning.core_statistics import CoreStatistics, SearchFacts
-from hybrid.planning.device_model import USUAL_ITERATIONS, DeviceModel
 from hybrid.terminal import count, seconds
 
 if TYPE_CHECKING:

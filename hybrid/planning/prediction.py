@@ -13,12 +13,12 @@ import numpy as np
 
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config.schema import Config
-from hybrid.job.warm_up import make_engine
+from hybrid.devices.model import DeviceModel
+from hybrid.devices.profiles import Simulation, parse_device
 from hybrid.planning.calibration import CpuRates, device_model, load_calibration
 from hybrid.planning.core_statistics import MOST_RUNS, SearchFacts, measure_batch, measure_paths, measure_search
-from hybrid.planning.device_model import DeviceModel
-from hybrid.planning.device_profiles import Simulation, parse_device
 from hybrid.planning.planner import Circumstances
 
 NOT_CALIBRATED = "this machine is not calibrated (`python run.py calibrate` does it)"

@@ -54,12 +54,16 @@ def _drive_bfs(made: RankEngine, root: int, options: Options) -> Drive:
 
 def _drive_many(made: ManyBfsOnRanks, root: int, options: Options) -> Drive:
     """BFS from ``roots``, 64 to a pass: levels only, [root, master]."""
-    found = yield from made.search(options["roots"])
+    outside, withhold = options.get("outside"), bool(options.get("withhold_core"))
+    found = yield from made.search(options["roots"], outside, withhold_core=withhold)
     return PartFinding({"level": found.levels.astype(np.int32)}, found.statistics)
 
 
 MANY_SOURCES = RankAlgorithm(
-    "many", lambda part, graph, sync, options: ManyBfsOnRanks(PartSplit(part, 0)), _drive_many, sourced=True
+    "many",
+    lambda part, graph, sync, options: ManyBfsOnRanks(PartSplit(part, options.get("core_size", 0))),
+    _drive_many,
+    sourced=True,
 )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from cpu_engine.bfs.many.engine import ManyResult
 from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.comm.collectives import RankInfo, barrier, broadcast_facts, gather, gather_facts
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
@@ -28,13 +29,13 @@ from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
+from hybrid.graphs.opening import Opened, open_graph
+from hybrid.graphs.sources import Source, resolve_sources
 from hybrid.job.driver import Job, Prepared
 from hybrid.job.engines import BatchEngine, Computed, Unit, roots_of
-from hybrid.job.opening import Opened, open_graph
 from hybrid.job.proof import count_false_values, prove_found
-from hybrid.job.sources import Source, resolve_sources
-from hybrid.job.units import conclude, has_edges, make_run, run_without_edges
-from hybrid.job.verdict import Verdict, judge, turns
+from hybrid.job.units import conclude, has_edges, make_run, run_once
+from hybrid.job.verdict import judge, turns
 from hybrid.job.warm_up import say_if_slow
 from hybrid.launch.announce import Announcer
 from hybrid.offload.many_sources import ManyTraversed
@@ -52,7 +53,6 @@ from hybrid.ranks.algorithms import (
     scatter,
     with_weights,
 )
-from hybrid.ranks.collectives import RankInfo, barrier, broadcast_facts, gather, gather_facts
 from hybrid.ranks.parts import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
 from hybrid.ranks.rendezvous import Agreed, require_same
 from hybrid.ranks.summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
@@ -61,7 +61,8 @@ from hybrid.ranks.warm_up import rehearse, search_in_loopback, warm_up_on_ranks
 from hybrid.ranks.workers import RankCore
 from hybrid.results.folder import ResultFolder
 from hybrid.results.record import WorkerFacts, log_opened
-from hybrid.results.run_record import Run
+from hybrid.results.run_record import Run, Verdict
+from hybrid.results.schema import RunFurther
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.terminal import note
@@ -180,6 +181,7 @@ class OnRanks(PartRuns):
         self._graph: Graph
         self._sync = "bsp"
         self._own: list[np.ndarray] | None = None
+        self._split: CoreSplit
 
     def prepare(self, algorithm: Algorithm) -> Driver[Prepared]:
         info, config, trace = self.info, self.config, self.trace
@@ -202,23 +204,25 @@ class OnRanks(PartRuns):
         with trace.span("coordinator", "plan"):
             tasks = yield from self._share_tasks(algorithm, opened)
             measured = yield from self._measure(opened, core)
-            plan = yield from core.share_plan(opened, len(tasks), measured)
-            batch = 1
-            if algorithm.name == "bfs" and plan.mode == "off":  # a worker is asked source by source
-                batch = choose_batch(config, sum(map(has_edges, tasks)))
+            batch = choose_batch(config, sum(map(has_edges, tasks))) if algorithm.name == "bfs" else 1
+            one_by_one = config.npu.mode == "auto" and config.npu.batch == "auto"  # which is what mode auto predicts
+            plan = yield from core.share_plan(opened, len(tasks), 1 if one_by_one else batch, measured)
+            batch = batch if plan.mode == "off" else plan.batch
         with trace.span("coordinator", "compile"):
             if config.npu.mode != "auto":
                 yield from warm_up
             options = {**options_of(config), "core_size": plan.core_size}
-            self._made = chosen.make(self._mine.part, opened.graph, sync, options)
-            core.attach(self._made, plan)
-            yield from rehearse(
-                self._made, chosen, self._mine.part, [task for task in tasks if has_edges(task)], core, config
-            )
+            part, searched = self._mine.part, [task for task in tasks if has_edges(task)]
+            core.attach(part, sync)
             if batch > 1:
-                self._many = MANY_SOURCES.make(self._mine.part, opened.graph, sync, {})
-                yield from MANY_SOURCES.drive(self._many, -1, {"roots": roots_of(tasks[:1])})
+                self._many = MANY_SOURCES.make(part, opened.graph, sync, options)
+                yield from self._drive(searched[:1], {})
+            else:
+                self._made = chosen.make(part, opened.graph, sync, options)
+            if chosen.name == "bfs" or plan.mode != "off":
+                yield from rehearse(self._drive, part.m, searched[:batch], core, config)
         yield from self.events.align(trace)
+        self._split = plan.split
         return Prepared(opened, tasks, batch, dataclasses.replace(plan, batch=batch))
 
     def _open(self, algorithm: Algorithm, chosen: RankAlgorithm) -> Driver[Opened]:
@@ -261,66 +265,78 @@ class OnRanks(PartRuns):
         total = over_ranks(best.by_rank)
         edges = int(total.get("edges_looked_at", 0))
         limit = min(graph.n, largest_core(self.config.core))
-        spread = core_spread(best.found.arrays["level"], limit)
+        level = best.found.arrays.get("level")
+        spread = np.empty(0, np.int64) if level is None else core_spread(level, limit)  # hops, not distances
         return SearchFacts(best.seconds, total["rounds"], edges, looks_per_vertex(graph.in_offsets, edges), spread)
 
     # ------------------------------------------------------------------------------------- the runs
 
+    def _drive(self, unit: Unit, options: Options) -> Driver[PartFinding]:
+        """One run of this rank's part, by the engine that the job has."""
+        options = options_of(self.config) | options
+        if self._many is not None:
+            return MANY_SOURCES.drive(self._many, -1, options | {"roots": roots_of(unit)})
+        return self._chosen.drive(self._made, -1 if unit[0].source is None else unit[0].root, options)
+
     def run(self, unit: Unit) -> Driver[list[Run]]:
-        if len(unit) > 1:
-            found = yield from self._run_many(unit)
-            return found
-        (task,) = unit
+        task, core = unit[0], self._core
         if not has_edges(task):  # nothing to search, so nobody to help
-            return [run_without_edges(self._algorithm, task, self.trace)] if self.speaks else []
-        core, source = self._core, task.source
+            return [run_once(self._algorithm, task, self.trace)] if self.speaks else []
         assert core is not None
-        yield from core.rehearse(lambda options: self._chosen.drive(self._made, task.root, options))
+        yield from core.rehearse(lambda options: self._drive(unit, options))
+        if self._many is not None:
+            found = yield from self._run_many(unit, core)
+            return found
+        source = task.source
         gathered, tally = yield from self.run_parts(self._chosen, self._made, task.graph, source, self._own, core)
         runs = []
         if gathered.found is not None:
             assert tally is not None
             runs = [self._prove(task, gathered, tally)]
         failed = bool(runs and runs[0].repair is not None and runs[0].npu.rounds_merged)
-        yield from core.reject_if(failed, "" if source is None else f"the result for source {source.user_id}")
+        yield from core.reject_if(failed, "the result" if source is None else f"the result for source {source.user_id}")
         return runs
 
-    def _run_many(self, unit: Unit) -> Driver[list[Run]]:
+    def _run_many(self, unit: Unit, core: RankCore) -> Driver[list[Run]]:
         """Many sources in one pass of all ranks: their levels; parents are filled in at rank 0, from proven levels."""
         trace, roots = self.trace, roots_of(unit)
         gathered, tally = yield from self.run_parts(
-            MANY_SOURCES, self._many, unit[0].graph, None, self._own, further={"roots": roots}
+            MANY_SOURCES, self._many, unit[0].graph, None, self._own, core, {"roots": roots}
         )
         if gathered.found is None or tally is None:
+            yield from core.reject_if(False, "")
             return []
-        assert self._core is not None
-        tally.outcome = f"off ({self._core.reason})"
         t1, total, level = trace.now(), over_ranks(gathered.by_rank), gathered.found.arrays["level"]
         steps, edges = total["rounds"], total.get("edges_looked_at", 0)
         done = ManyTraversed(roots, ManyResult(level, None, steps, edges), tally, steps, edges)
         computed = Computed([], tally, seconds=max(gathered.seconds, 1e-9), batch=done)
-        proven = BatchEngine(CoreSplit(unit[0].graph)).prove(unit, computed, trace)
-        further = {"ranks": describe_search(gathered.by_rank)}
-        return conclude(self._algorithm, unit, computed, proven, trace.now() - t1, further)
+        proven = BatchEngine(self._split).prove(unit, computed, trace)
+        further = RunFurther(ranks=describe_search(gathered.by_rank))
+        runs = conclude(self._algorithm, unit, computed, proven, trace.now() - t1, further)
+        failed = tally.rounds_merged > 0 and any(repair is not None for _, repair in proven)
+        yield from core.reject_if(failed, f"a batch of {len(unit)} sources")
+        return runs
 
     def _prove(self, task: Task, gathered: Gathered, tally: Tally) -> Run:
         """At rank 0, on the whole graph, which knows nothing of parts."""
         trace, found, by_rank = self.trace, gathered.found, gathered.by_rank
         assert found is not None
         t1 = trace.now()
-        told, further = describe_search(by_rank), {}
+        told, further = describe_search(by_rank), RunFurther()
         if self._algorithm.name == "bfs":
             total = over_ranks(by_rank)
             counters = {"steps": total["rounds"], "edges_looked_at": total.get("edges_looked_at", 0)}
-            further = {"ranks": told}
+            further["ranks"] = told
         else:
             counters = {**found.counters, "ranks": told}
         found = dataclasses.replace(found, counters=counters)
         proven, repair = prove_found(self._algorithm, task, found, trace)
         if repair is not None and tally.rounds_merged:
-            assert self._core is not None
-            before, after = (one.arrays["level"] for one in (found, proven))
-            tally.values_rejected += count_false_values(before, after, self._core.core_size)
+            false = tally.values_adopted  # how many of them is not known
+            if self._algorithm.name == "bfs":
+                before, after = (one.arrays["level"] for one in (found, proven))
+                false = count_false_values(before, after, self._split.core_size)
+            tally.values_rejected += false
         seconds = max(gathered.seconds, 1e-9)
         waited = min(seconds, sum(one.get("wait_s", 0.0) for one in by_rank) / len(by_rank))
         return make_run(
@@ -338,12 +354,12 @@ class OnRanks(PartRuns):
         times = np.zeros((2, repeats, len(units)))
         with self.trace.span("coordinator", "compare", repeats=repeats):
             for way, row, column in turns(repeats, len(units)):
-                options = options_of(self.config)
+                options = {}
                 if way:
-                    options |= yield from core.begin()
+                    options = yield from core.begin()
                 yield from barrier(patient=False)
                 began = time.perf_counter()
-                yield from self._chosen.drive(self._made, units[column][0].root, options)
+                yield from self._drive(units[column], options)
                 slowest = yield AllReduce(np.array([round((time.perf_counter() - began) * 1e9)], np.int64), "max")
                 times[way, row, column] = int(slowest[0]) * 1e-9
                 if way:

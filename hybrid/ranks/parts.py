@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cpu_engine.comm.collectives import RankInfo, all_to_all, barrier, broadcast_facts
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import MirrorList, assemble, link, make_layout, mirror_lists, slice_arcs, slice_weights
@@ -26,9 +27,8 @@ from cpu_engine.graph.store.graph_store import map_store, save_store
 from exchange.errors import ExchangeError
 from exchange.filesystem.scratch import own_leftovers, private_folder, remove_folder
 from hybrid.config.schema import Config, GraphConfig
-from hybrid.job.opening import Opened, cache_folder, open_graph
+from hybrid.graphs.opening import Opened, cache_folder, open_graph
 from hybrid.launch.announce import Announcer
-from hybrid.ranks.collectives import RankInfo, all_to_all, barrier, broadcast_facts
 from hybrid.ranks.rendezvous import require_same
 from hybrid.results.trace import Trace
 from hybrid.terminal import note

@@ -11,9 +11,11 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from cpu_engine.comm.collectives import RankInfo, barrier
 from cpu_engine.errors import ExplainedError
 from exchange.escape import PrintableFormatter
 from hybrid.checkout import MPI, install_packages
@@ -25,13 +27,13 @@ from hybrid.launch.beat import beating
 from hybrid.launch.environment import World, require_one_world
 from hybrid.launch.mark import launcher_here
 from hybrid.ranks.backend import drive_on_rank
-from hybrid.ranks.collectives import barrier
 from hybrid.ranks.rendezvous import Agreed, rendezvous, wanted_threads
 from hybrid.results.record import Finished, result_folder
 
 if TYPE_CHECKING:
     from cpu_engine.comm.mpi import MpiTransport
 
+T = TypeVar("T")
 _HEARD_S = 0.2  # mpirun may drop what a rank has said a moment before it aborts
 
 
@@ -40,6 +42,13 @@ def run_on_ranks(config: Config, world: World) -> Finished | None:
 
     ``config.ranks`` is the world's size.
     """
+    return among_ranks(config, world, _run)
+
+
+def among_ranks(
+    config: Config, world: World, run: Callable[[Config, MpiTransport, Announcer, int | None], T | None]
+) -> T | None:
+    """Join the others and run this rank's side; an error on any rank ends all of them, with one line that says why."""
     announcer = Announcer(world.ours)
     transport = join_world(world, announcer)
     if transport is None:
@@ -48,7 +57,7 @@ def run_on_ranks(config: Config, world: World) -> Finished | None:
         launcher_pid = launcher_here(os.environ) if world.ours else None
         elsewhere = world.ours and launcher_pid is None
         with beating(transport.rank, config.cluster.silence_timeout_s) if elsewhere else nullcontext():
-            return _run(config, transport, announcer, launcher_pid)
+            return run(config, transport, announcer, launcher_pid)
     except Agreed as agreed:
         if transport.rank == 0:
             tell_failure(transport, announcer, agreed.error)
@@ -82,15 +91,10 @@ def join_world(world: World, announcer: Announcer) -> MpiTransport | None:
 
 def _run(config: Config, transport: MpiTransport, announcer: Announcer, launcher_pid: int | None) -> Finished | None:
     """``launcher_pid``: a launcher on this machine, which puts the result under its name once all ranks have ended."""
-    met = transport.run(rendezvous(transport.rank, transport.size, transport.host))
-    info = met.info
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(PrintableFormatter(f"%(levelname)s: rank {info.rank} on {info.host}: %(message)s"))
-    set_threads(wanted_threads(config, met))
+    info = meet(config, transport, announcer)
     if info.rank != 0:
         transport.run(drive_on_rank(info, config, None, announcer))
         return None
-    announcer.met(list(info.hosts), met.pids)
     with result_folder(config, launcher_pid) as folder:
         announcer.made(folder.path, *([folder.final] if folder.reserved else []))
         summary = transport.run(drive_on_rank(info, config, folder, announcer))
@@ -102,6 +106,18 @@ def _run(config: Config, transport: MpiTransport, announcer: Announcer, launcher
         return None
     announcer.finished()
     return Finished(folder.final, summary)
+
+
+def meet(config: Config, transport: MpiTransport, announcer: Announcer) -> RankInfo:
+    """Know the others, and take this rank's share of the machine's CPUs."""
+    met = transport.run(rendezvous(transport.rank, transport.size, transport.host))
+    info = met.info
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(PrintableFormatter(f"%(levelname)s: rank {info.rank} on {info.host}: %(message)s"))
+    set_threads(wanted_threads(config, met))
+    if info.rank == 0:
+        announcer.met(list(info.hosts), met.pids)
+    return info
 
 
 def tell_failure(transport: MpiTransport, announcer: Announcer, error: BaseException) -> None:

@@ -7,11 +7,11 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cpu_engine.comm.collectives import RankInfo, share_facts
 from cpu_engine.comm.requests import Driver
 from cpu_engine.errors import ExplainedError
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.ranks.collectives import RankInfo, share_facts
 from hybrid.terminal import plural
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.comm.collectives import RankInfo
 from cpu_engine.graph.partition.part import Part
-from hybrid.ranks.collectives import RankInfo
+from hybrid.results.schema import RunOnRanks
 
 Statistics = dict[str, Any]
 _LARGEST = ("rounds",)  # the same on every rank, or the longest counts: not a sum over ranks
@@ -53,7 +54,7 @@ def against_pairs(statistics: Statistics) -> float | None:
     return statistics.get("bytes", 0) / pairs if pairs else None
 
 
-def describe_search(by_rank: Sequence[Statistics]) -> dict[str, Any]:
+def describe_search(by_rank: Sequence[Statistics]) -> RunOnRanks:
     """What one search adds to its run in the summary."""
     total = over_ranks(by_rank)
     return {

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from cpu_engine.comm.collectives import RankInfo, barrier, gather
 from cpu_engine.comm.requests import Driver
-from hybrid.ranks.collectives import RankInfo, barrier, gather
 from hybrid.results.trace import Event, Trace, plain_number
 
 RawEvent = tuple[str, float, float, dict[str, Any]]  # kind, begin and end on time.perf_counter, details

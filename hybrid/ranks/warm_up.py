@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,32 +10,30 @@ import numpy as np
 
 from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.ranks.engine import RankEngine
+from cpu_engine.comm.collectives import RankInfo, barrier
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.rehearsal import rehearse_messages
 from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import partition_graph
-from cpu_engine.graph.partition.part import Part
 from cpu_engine.ranks.algorithms import RankAlgorithm
 from cpu_engine.ranks.split import PartSplit
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.proof import restore
 from hybrid.config.schema import Config
-from hybrid.job.sample_graphs import samples_like, star_with_tail
-from hybrid.job.sources import Source
 from hybrid.job.warm_up import (
     REHEARSED_ARCS,
     VARIANTS,
     exercise_engine,
     exercise_steps,
+    sample_tasks,
     say_if_slow,
+    star_with_tail,
     warm_up_certificate,
 )
 from hybrid.ranks.algorithms import layout_on_ranks, options_of, scatter, with_weights
-from hybrid.ranks.collectives import RankInfo, barrier
 from hybrid.ranks.workers import RankCore
 
-_COMPILING = "compiling the kernels: this happens on the first run only, and is kept for the next"
 _PARTS = 4  # a grid of 2 x 2, so that every phase has peers
 
 
@@ -43,7 +41,7 @@ def warm_up_on_ranks(
     info: RankInfo, algorithm: Algorithm, chosen: RankAlgorithm, config: Config, like: Graph, policy: str, sync: str
 ) -> Driver[None]:
     """The first rank of each machine compiles for the others there, who then find it in the cache."""
-    with say_if_slow(_COMPILING) if info.rank == 0 else nullcontext():
+    with say_if_slow() if info.rank == 0 else nullcontext():
         if info.rank == info.first_here:
             _exercise(algorithm, chosen, config, like, policy, sync, check=info.rank == 0)
         yield from barrier()
@@ -60,8 +58,7 @@ def _exercise(
         if check:
             warm_up_certificate(deep=False)
         return
-    for sample in samples_like(like):  # few and many values to a message: they are encoded by different kernels
-        task = Task(sample, algorithm.for_warm_up(config), Source(0, 0) if algorithm.sourced else None)
+    for task in sample_tasks(algorithm, config, like):  # few and many values to a message have different kernels
         found = _run_sample(chosen, task, policy, sync)
         if check:
             algorithm.check(task, found)
@@ -88,20 +85,23 @@ def _run_sample(chosen: RankAlgorithm, task: Task, policy: str, sync: str) -> Fo
 
 
 def rehearse(
-    made: Any, chosen: RankAlgorithm, part: Part, tasks: Sequence[Task], core: RankCore, config: Config
+    drive: Callable[[Sequence[Task], dict[str, Any]], Driver[Any]],
+    arcs: int,
+    unit: Sequence[Task],
+    core: RankCore,
+    config: Config,
 ) -> Driver[None]:
-    """A search that does not count: it loads the kernels that only a graph of this size and shape needs.
+    """A run that does not count: it loads the kernels that only a graph of this size and shape needs.
 
-    With workers another one: in mode share it waits for their start, which no clock of a search should contain.
+    With workers another one: in mode share it waits for their start, which no clock of a run should contain.
     """
-    if chosen.name != "bfs" or not tasks or part.m > REHEARSED_ARCS:
+    if not unit or arcs > REHEARSED_ARCS:
         return
-    root = tasks[0].root
-    yield from chosen.drive(made, root, {})
+    yield from drive(unit, {})
     if core.mode != "off" and config.npu.mode != "auto":  # which does not wait for any start
         options = yield from core.begin()
         yield from barrier()
-        yield from chosen.drive(made, root, options)
+        yield from drive(unit, options)
         yield from barrier()
         yield from core.end()
 
@@ -111,7 +111,7 @@ def search_in_loopback(engine: str, sync: str, policy: str) -> None:
     if engine == LevelBfs.name:
         exercise_engine(engine, deep=False)  # a rank's parallel steps, for which the graph below is too small
     rehearse_messages()
-    graph = star_with_tail(40)
+    graph = star_with_tail()
     parts = partition_graph(graph, policy, _PARTS)
     engines = [RankEngine(part, engine=engine, sync=sync, core_size=0) for part in parts]
     for root in (graph.n - 1, 0):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -17,33 +18,36 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.comm.collectives import RankInfo, barrier, broadcast_facts, gather_facts
 from cpu_engine.comm.requests import AllReduce, Driver
+from cpu_engine.graph.partition.part import Part
 from exchange.errors import ExchangeError
 from exchange.filesystem.folder import Folder
 from exchange.filesystem.scratch import remove_folder
-from hybrid.config import require_one_rank
 from hybrid.config.schema import Config
+from hybrid.devices.profiles import parse_device
+from hybrid.graphs.opening import Opened
 from hybrid.interrupts import interrupts_held
 from hybrid.job.core import JobCore
-from hybrid.job.engines import BfsCore
-from hybrid.job.opening import Opened
-from hybrid.job.verdict import Verdict
+from hybrid.job.engines import SHARING, SharedCore, why_not_shared
 from hybrid.launch.announce import Announcer
-from hybrid.offload.on_ranks import CoreOnRanks, RawEvent
+from hybrid.offload.on_ranks import CoreOnRanks, LevelsOnRanks, RawEvent, SumsOnRanks
 from hybrid.planning.core_statistics import SearchFacts
-from hybrid.planning.device_profiles import parse_device
-from hybrid.planning.plan import Plan, make_plan, plan_off, worth_measuring
-from hybrid.ranks.collectives import RankInfo, barrier, broadcast_facts, gather_facts
+from hybrid.planning.plan import MEASURED, Plan, make_plan, plan_off, worth_measuring
 from hybrid.ranks.parts import scratch_folder
 from hybrid.results.record import WorkerFacts
+from hybrid.results.run_record import Verdict
 from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import Absent, CoreSolver
 from hybrid.worker.guard import Patience
 
-LEVEL_ALONE = "on several ranks the level engine runs on the CPUs alone; engine: async takes a worker's values"
+LEVEL_ALONE = (
+    "on several ranks the level engine runs on the CPUs alone; engine: async takes a worker's values, and so do "
+    "batches (npu.batch)"
+)
+WEIGHTLESS = "some edges weigh 0, and then ranks cannot tell a parent from a distance alone"
 _log = logging.getLogger(__name__)
 _HOSTS_NAMED = 4
 
@@ -59,11 +63,10 @@ class RankCore:
         self.mode, self.reason, self.core_size = "off", "", 0
         self._job: JobCore | None = None  # on a machine's first rank
         self._failure = ""  # why this machine can have no device
-        self._outside: CoreOnRanks | None = None
+        self._outside: CoreOnRanks | SumsOnRanks | LevelsOnRanks | None = None
+        self._batch = 1
         self._scratch: Path | None = None
         self.simulated = parse_device(config.npu.device) is not None  # the same everywhere
-        if algorithm == "bfs" and config.npu.mode != "off":
-            require_one_rank(config)
 
     def close(self) -> None:
         """Stop it; right at any point after the constructor."""
@@ -82,25 +85,40 @@ class RankCore:
 
     @property
     def _can_share(self) -> bool:
-        return self._algorithm == "bfs" and self._config.engine == "async"
+        """Whether the configuration allows it; the graph may not."""
+        if self._algorithm != "bfs":
+            return self._algorithm in SHARING
+        return self._config.engine == "async" or self._batch > 1
+
+    @property
+    def _leads(self) -> bool:
+        """Whether this rank drives a device: one on each machine; where rounds are in step, one of the whole job."""
+        one = self._algorithm == "pagerank" or self._batch > 1
+        return self._info.rank == (0 if one else self._info.first_here)
 
     def start_early(self) -> None:
         """Let this machine's worker load while the graph is opened, if the configuration alone says that it has one."""
-        chosen = self._config.npu.mode in ("race", "share") and self._can_share and not self.simulated
-        if chosen and self._info.rank == self._info.first_here:
+        config = self._config
+        sure = self._can_share and self._algorithm != "sssp" and config.npu.batch == 1  # else more than that decides
+        if config.npu.mode in ("race", "share") and sure and not self.simulated and self._leads:
             self._load_device()
 
     def wants_search(self, opened: Opened) -> Driver[bool]:
         """Whether mode auto has a search measured before it decides."""
-        mine = self._can_share and self._info.rank == 0 and worth_measuring(self._config, opened.graph.n)
+        asked = self._info.rank == 0 and self._algorithm in MEASURED and not self._why_not(opened)
+        mine = asked and worth_measuring(self._config, opened.graph.n)
         wanted = yield AllReduce(np.array([mine], np.int64), "max")
         return bool(wanted[0])
 
-    def share_plan(self, opened: Opened, searches: int, search: SearchFacts | None = None) -> Driver[Plan]:
+    def share_plan(
+        self, opened: Opened, searches: int, batch: int = 1, search: SearchFacts | None = None
+    ) -> Driver[Plan]:
         """The plan, the same everywhere as far as it matters; the workers are started and handed the core's edges.
 
-        ``search``: measured by all ranks, given at rank 0.
+        ``batch``: sources that are searched at once, if a solver takes part. ``search``: measured by all ranks, given
+        at rank 0.
         """
+        self._batch = batch
         facts = None
         plan = plan_off(opened.graph, "")
         if self._info.rank == 0:
@@ -110,19 +128,26 @@ class RankCore:
         if self._info.rank != 0 and self.mode != "off":
             split = CoreSplit(opened.graph, self.core_size)
             plan = Plan(split, 0, 0, "", self.mode, self.reason, patience=Patience(**patience), index=index)
-        if self.mode != "off" and self._info.rank == self._info.first_here:
+        plan = dataclasses.replace(plan, batch=batch if self.mode != "off" else 1)
+        if self.mode != "off" and self._leads:
             self._start(plan, searches)
         return plan
 
     def _plan(self, opened: Opened, search: SearchFacts | None) -> Plan:
         """As rank 0 sees it: machines may differ in what ``auto`` comes to."""
-        config = self._config
-        if config.npu.mode == "off" or self._can_share:
+        config, why = self._config, self._why_not(opened)
+        if config.npu.mode == "off" or not why:
             return make_plan(opened.graph, config, search=search)
-        why = LEVEL_ALONE
-        if self._algorithm != "bfs":
-            why = f"on several ranks {self._algorithm} runs on the CPUs alone"
         return plan_off(opened.graph, why)
+
+    def _why_not(self, opened: Opened) -> str:
+        """Why no solver can take part; empty if one can."""
+        if self._algorithm == "bfs":
+            return "" if self._can_share else LEVEL_ALONE
+        weight = opened.graph.weight
+        if self._algorithm == "sssp" and weight is not None and weight.size and not weight.min() > 0:
+            return WEIGHTLESS
+        return why_not_shared(self._algorithm, opened.graph)
 
     def _start(self, plan: Plan, searches: int) -> None:
         """Hand this machine's device the core; it loads while the kernels do."""
@@ -131,7 +156,7 @@ class RankCore:
             job.make().do_without(self._failure)
             job.plan = plan
         else:
-            job.attach(plan, BfsCore(plan.split), searches)
+            job.attach(plan, SharedCore(self._algorithm, plan.split), searches)
 
     def _load_device(self) -> JobCore:
         """Start this machine's device, unless there can be none."""
@@ -154,13 +179,19 @@ class RankCore:
             announcer.made(device.directory)
         return job, failure
 
-    def attach(self, engine: RankEngine, plan: Plan) -> None:
-        """From now on values travel between this engine and the workers."""
-        if self.mode != "off":
-            leads = self._job is not None
-            self._outside = CoreOnRanks(
-                self._info, engine, self.core_size, Absent("") if leads else None, self._config.npu.max_rounds
-            )
+    def attach(self, part: Part, sync: str) -> None:
+        """From now on values travel between this part and the workers."""
+        if self.mode == "off":
+            return
+        info, size, most = self._info, self.core_size, self._config.npu.max_rounds
+        nobody = None if self._job is None else Absent("")
+        if self._algorithm == "pagerank":  # a round per iteration, however many there are
+            self._outside = SumsOnRanks(info, part, size, nobody, math.inf)
+        elif self._batch > 1:
+            self._outside = LevelsOnRanks(info, part, size, nobody, most)
+        else:
+            complete = self._algorithm == "wcc"
+            self._outside = CoreOnRanks(info, part, sync, size, nobody, most, complete=complete)
 
     # ------------------------------------------------------------------------------------- each search
 

@@ -18,7 +18,7 @@ from hybrid.report.events import as_dict, as_list
 from hybrid.report.facts import Facts
 from hybrid.report.headline import card, draw_warning, graph_cards, sign
 from hybrid.report.pieces import figures, folded, meter, meters, muted, section
-from hybrid.report.tables import row, table
+from hybrid.report.tables import Row, table
 
 HEIGHT = 170
 TOP = 24
@@ -110,7 +110,7 @@ def draw_spread(facts: Facts) -> Markup:
     if len(as_list(facts.summary.get("sources"))) > 1:
         lead.append(f"Of source {as_list(facts.summary.get('sources'))[0]}, the first.")
     total = sum(amount for _, _, amount in bars)
-    rows = [row([_range(low, high), count(amount), share(amount, total)]) for low, high, amount in bars]
+    rows = [Row([_range(low, high), count(amount), share(amount, total)]) for low, high, amount in bars]
     as_table = table([_words(counted), _words(unit), "Share"], rows, caption=title)
     parts = [_draw_bars(bars, counted, unit, title), folded("The same as a table", as_table)]
     parts += _draw_top(as_list(spread.get("top")), name, groups=groups)
@@ -174,19 +174,19 @@ def draw_algorithm_runs(facts: Facts) -> Markup:
     if not runs:
         return EMPTY
     names = list(dict.fromkeys(name for run in runs for name in _counted(run)))
-    rows = [_run_row(run, names) for run in runs]
+    rows = []
+    for run in runs:
+        counted, times = _counted(run), as_dict(run.get("seconds"))
+        figures_of = (figure(counted.get(name)) for name in names)
+        rows.append(
+            Row([str(run.get("source")), *figures_of, *(seconds(times.get(one)) for one in ("run", "certify"))])
+        )
     runs_table = table(["Source", *map(_words, names), "Run", "Check"], rows, caption="Runs, one per source")
     return section("Sources", runs_table, id="runs", long=True)
 
 
 def _counted(run: Mapping[str, Any]) -> dict[str, Any]:
     return as_dict(run.get("facts")) | as_dict(run.get("counters"))
-
-
-def _run_row(run: Mapping[str, Any], names: Sequence[str]) -> Markup:
-    counted, times = _counted(run), as_dict(run.get("seconds"))
-    cells = [str(run.get("source")), *(figure(counted.get(name)) for name in names)]
-    return row([*cells, seconds(times.get("run")), seconds(times.get("certify"))])
 
 
 def draw_counters(facts: Facts) -> Markup:

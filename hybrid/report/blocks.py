@@ -15,13 +15,17 @@ from hybrid.charts.scale import TimeScale
 from hybrid.charts.units import compact, count, moment, plural, seconds
 from hybrid.report.events import Event
 
-COORDINATOR_NAMES = {
-    "open": "open graph",
-    "build": "build graph",
-    "write": "write result",
-    "compare": "CPU-only comparison",
-    "partition": "cut into parts",
-    "gather": "gather result",
+NAMES = {
+    "coordinator": {
+        "open": "open graph",
+        "build": "build graph",
+        "write": "write result",
+        "compare": "CPU-only comparison",
+        "partition": "cut into parts",
+        "gather": "gather result",
+    },
+    "cpu": {"take_back": "core taken back", "wait": "waits"},
+    "npu": {"start": "worker start"},
 }
 DIRECTIONS = ("push", "pull", "async")
 STYLES = {
@@ -75,11 +79,7 @@ def name_of(event: Event) -> str:
     """The short name that is written into a block."""
     if event.kind == "step":
         return event.text("direction") or "step"
-    if event.actor == "npu":
-        return {"start": "worker start", "round": "round"}.get(event.kind, event.kind)
-    if event.actor == "cpu":
-        return {"take_back": "core taken back", "wait": "waits"}.get(event.kind, event.kind)
-    return COORDINATOR_NAMES.get(event.kind, event.kind)
+    return NAMES[event.actor].get(event.kind, event.kind)
 
 
 def tip_of(event: Event) -> str:
@@ -173,20 +173,12 @@ def _union(group: list[Block]) -> Block:
         times[block.style] = times.get(block.style, 0.0) + block.busy
         if block.event is not None:
             names["step" if block.event.kind == "step" else name_of(block.event)] += 1
-    sources = {block.source for block in group}
-    busy = sum(block.busy for block in group)
+    sources, style = {block.source for block in group}, max(times, key=lambda style: times[style])
+    busy, inner = sum(block.busy for block in group), sum(block.inner for block in group)
     start, end = group[0].t0, max(block.t1 for block in group)
     listed = ", ".join(f"{number:,} x {name}" for name, number in names.most_common(4))
-    return Block(
-        start,
-        end,
-        max(times, key=lambda style: times[style]),
-        None,
-        sources.pop() if len(sources) == 1 else None,
-        busy,
-        sum(block.inner for block in group),
-        f"{listed}: {seconds(busy)} in all. From {moment(start)} to {moment(end)}",
-    )
+    tip = f"{listed}: {seconds(busy)} in all. From {moment(start)} to {moment(end)}"
+    return Block(start, end, style, None, sources.pop() if len(sources) == 1 else None, busy, inner, tip)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import number, seconds, share
 from hybrid.charts.wide_plot import stretch
 from hybrid.report.pieces import meter, meters, muted
-from hybrid.report.tables import row, table
+from hybrid.report.tables import Row, table
 
 PHASES = {
     "open": "open the graph",
@@ -71,26 +71,18 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
         width = 100 * spent / total
         style = f"k-{PHASE_STYLES.get(phase, f'phase{i % 2}')}"
         name = PHASES.get(phase, phase.replace("_", " "))
-        parts = [el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")]
-        parts.append(stretch(x, 0, max(width, 0.15), 34, style))
+        tip = el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")
+        parts = [tip, stretch(x, 0, max(width, 0.15), 34, style)]
         if width >= 1.2:
             parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
         segments.append(el("g", *parts, class_="m seg"))
         fill = el("rect", width=14, height=14, class_=style)
         swatch = el("svg", fill, class_="swatch", width=14, height=14, aria_hidden="true")
-        rows.append(row([join([swatch, " ", name]), seconds(spent), share(spent, total)]))
+        rows.append(Row([join([swatch, " ", name]), seconds(spent), share(spent, total)]))
         x += width
-    drawing = el(
-        "svg",
-        el("title", "Where the seconds went", id="seconds-t"),
-        *segments,
-        class_="plot",
-        width="100%",
-        height=34,
-        role="img",
-        aria_labelledby="seconds-t",
-    )
-    rows.append(row(["total", seconds(total), ""], style="sum"))
+    title, look = el("title", "Where the seconds went", id="seconds-t"), {"class_": "plot", "width": "100%"}
+    drawing = el("svg", title, *segments, **look, height=34, role="img", aria_labelledby="seconds-t")
+    rows.append(Row(["total", seconds(total), ""], "sum"))
     return join([el("div", drawing, class_="bar"), table(["Phase", "Time", "Share"], rows)])
 
 

@@ -162,18 +162,15 @@ def _draw_bar(
     left = middle - width / 2
     scale, floor = frontier
     height, most = scale.of(bar.frontier), scale.of(bar.frontier_most)
-    parts = [el("title", tip_of_bar(bar))]
-    parts.append(stretch(left, floor - height, width, height, style))
+    parts, x_at = [el("title", tip_of_bar(bar)), stretch(left, floor - height, width, height, style)], percent(middle)
     if most - height > 1.5:
-        parts.append(
-            el("line", x1=percent(middle), x2=percent(middle), y1=floor - height, y2=floor - most, class_="whisker")
-        )
+        parts.append(el("line", x1=x_at, x2=x_at, y1=floor - height, y2=floor - most, class_="whisker"))
     if slot >= 3.8:
         parts.append(fitted_text(compact(bar.frontier), middle, floor - max(height, most) - 5, slot, class_="t-value"))
     word = bar.direction if slot >= WORD_SLOT else SIGNS.get(bar.direction, "?")
-    parts.append(el("text", word, x=percent(middle), y=floor + 16, class_="t-value"))
+    parts.append(el("text", word, x=x_at, y=floor + 16, class_="t-value"))
     if place:
-        parts.append(el("text", place, x=percent(middle), y=floor + 32, class_="tick"))
+        parts.append(el("text", place, x=x_at, y=floor + 32, class_="tick"))
     scale, floor = edges
     height = scale.of(bar.edges)
     if height:

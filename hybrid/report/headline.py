@@ -31,9 +31,8 @@ def draw_headline(facts: Facts) -> Markup:
         draw_prediction(as_dict(facts.summary.get("predicted"))),
     )
     bars = draw_comparison(cpu_only, hybrid) if cpu_only is not None and hybrid is not None else EMPTY
-    return el(
-        "section", words, el("div", bars), class_="verdict" if facts.certified else "verdict failed", id="verdict"
-    )
+    style = "verdict" if facts.certified else "verdict failed"
+    return el("section", words, el("div", bars), class_=style, id="verdict")
 
 
 def draw_prediction(predicted: dict[str, object]) -> Markup:
@@ -66,19 +65,15 @@ def sign(certified: bool) -> Markup:
     shape = "M9 18.5l6 6L27 12" if certified else "M11 11l14 14M25 11L11 25"
     colour = "var(--good)" if certified else "var(--bad)"
     disc = el("circle", cx=18, cy=18, r=18, style=f"fill:{colour}")
-    mark = el(
-        "path", d=shape, style="fill:none;stroke:var(--card);stroke-width:4;stroke-linecap:round;stroke-linejoin:round"
-    )
+    stroke = "fill:none;stroke:var(--card);stroke-width:4;stroke-linecap:round;stroke-linejoin:round"
+    mark = el("path", d=shape, style=stroke)
     return el("svg", disc, mark, width=36, height=36, viewBox="0 0 36 36", aria_hidden="true")
 
 
 def _certificate_sentence(facts: Facts) -> str:
     if facts.certified:
-        amount = len(facts.runs)
-        checked = (
-            "Every level and parent was" if amount <= 1 else f"Every level and parent of all {amount:,} sources was"
-        )
-        return f"{checked} checked against the graph: the answer is exact."
+        of_all = f" of all {len(facts.runs):,} sources" if len(facts.runs) > 1 else ""
+        return f"Every level and parent{of_all} was checked against the graph: the answer is exact."
     failed = [str(run.get("source")) for run in facts.run_rows if not run.get("certified")]
     listed = ", ".join(failed[:8]) + (f" and {len(failed) - 8:,} more" if len(failed) > 8 else "")
     named = f" Not certified: {'source' if len(failed) == 1 else 'sources'} {listed}." if failed else ""
@@ -117,19 +112,25 @@ def _repeats(verdict: dict[str, object]) -> str:
 
 def draw_cards(facts: Facts) -> Markup:
     """The key figures."""
-    summary = facts.summary
-    device = _device(facts.npu.get("device")) if facts.with_npu else "off"
+    summary, times = facts.summary, facts.seconds
+    engine = f"{summary['engine']} engine" if summary.get("engine") else ""
+    ranks = plural(whole(facts.ranks.get("ranks")), "rank") if facts.on_ranks else ""
+    traversing = f"{seconds(times['traverse'])} of it traversing" if "traverse" in times else ""
     cards = [
         *graph_cards(facts.graph, summary.get("algorithm")),
         card("Reached", count(summary.get("reached")), _reach(facts)),
         card("Max level", count(summary.get("max_level")), "steps from the source"),
         card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
-        card("Total time", seconds(facts.seconds.get("total", facts.total or None)), _traverse(facts)),
-        card("Sources", count(len(facts.runs)), _engine(facts)),
+        card("Total time", seconds(times.get("total", facts.total or None)), traversing),
+        card("Sources", count(len(facts.runs)), _listed(engine, ranks)),
         card("Core", count(facts.core.get("size")), _core(facts)),
-        card("NPU device", device, _worker(facts), text=True),
+        _device_card(facts),
     ]
     return el("dl", *cards, class_="cards")
+
+
+def _listed(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def graph_cards(graph: Mapping[str, Any], algorithm: object) -> list[Markup]:
@@ -144,12 +145,6 @@ def graph_cards(graph: Mapping[str, Any], algorithm: object) -> list[Markup]:
     ]
 
 
-def _engine(facts: Facts) -> str:
-    engine = f"{facts.summary['engine']} engine" if facts.summary.get("engine") else ""
-    ranks = plural(whole(facts.ranks.get("ranks")), "rank") if facts.on_ranks else ""
-    return ", ".join(part for part in (engine, ranks) if part)
-
-
 def _core(facts: Facts) -> str:
     if not whole(facts.core.get("size")):
         return "no dense core"
@@ -160,10 +155,8 @@ def _core(facts: Facts) -> str:
 
 def card(name: str, value: object, below: str = "", *, text: bool = False) -> Markup:
     """One key figure under its name; ``text``: in smaller letters."""
-    value_class = "text" if text else None
-    return el(
-        "div", el("dt", name), el("dd", value, class_=value_class), el("dd", below, class_="sub") if below else EMPTY
-    )
+    shown = el("dd", value, class_="text" if text else None)
+    return el("div", el("dt", name), shown, el("dd", below, class_="sub") if below else EMPTY)
 
 
 def _reach(facts: Facts) -> str:
@@ -172,27 +165,18 @@ def _reach(facts: Facts) -> str:
     if len(each) > 1 and reached == sum(each):
         return f"in all, from {len(each):,} sources"
     vertices = whole(facts.graph.get("vertices"))
-    about = f"{share(reached, vertices)} of the vertices" if vertices > 0 and reached <= vertices else ""
     if reached <= 1:
         return "only the source itself" if reached else "nothing"
-    return about
+    return f"{share(reached, vertices)} of the vertices" if 0 < reached <= vertices else ""
 
 
-def _traverse(facts: Facts) -> str:
-    return f"{seconds(facts.seconds['traverse'])} of it traversing" if "traverse" in facts.seconds else ""
-
-
-def _device(device: object) -> str:
-    name = str(device or "")
-    return "none" if not name else f"{name} (MindSpore)" if name.upper() == "CPU" else name
-
-
-def _worker(facts: Facts) -> str:
+def _device_card(facts: Facts) -> Markup:
     if not facts.with_npu:
-        return "npu.mode: off"
-    worker = facts.npu.get("worker")
-    parts = [f"mode {facts.mode}", f"worker {worker}" if isinstance(worker, str) and worker else ""]
-    return ", ".join(part for part in parts if part)
+        return card("NPU device", "off", "npu.mode: off", text=True)
+    name, worker = str(facts.npu.get("device") or "none"), facts.npu.get("worker")
+    device = f"{name} (MindSpore)" if name.upper() == "CPU" else name
+    about = _listed(f"mode {facts.mode}", f"worker {worker}" if isinstance(worker, str) and worker else "")
+    return card("NPU device", device, about, text=True)
 
 
 def what_ran(facts: Facts) -> Markup:

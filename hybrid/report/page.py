@@ -18,19 +18,18 @@ from hybrid.charts.units import count, plural, seconds, share
 from hybrid.report import style
 from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
 from hybrid.report.breakdown import draw_breakdown
-from hybrid.report.events import as_list
-from hybrid.report.facts import Facts, facts_of
+from hybrid.report.events import as_dict, as_list
+from hybrid.report.facts import Facts
 from hybrid.report.headline import draw_cards, draw_headline, what_ran
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.pieces import figures, folded, muted, section
-from hybrid.report.ranks import style as ranks_style
 from hybrid.report.ranks.section import draw_ranks_section
 from hybrid.report.tables import round_table, run_table
 
 
 def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object], config_text: str) -> str:
     """The whole report as HTML text."""
-    facts = facts_of(summary, trace)
+    facts = Facts(summary, trace)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     title = f"{facts.graph.get('name') or 'report'} ({'certified' if facts.certified else 'NOT certified'})"
     seconds_went = draw_breakdown(facts.seconds, facts.traced_phases)
@@ -38,39 +37,14 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
     main = el(
         "main",
         top_line("Tandem report", what_ran(facts), written),
-        *(_bfs_sections(facts) if facts.is_bfs else _algorithm_sections(facts)),
+        *(draw(facts) for draw in (_OF_BFS if facts.is_bfs else _OF_OTHERS)),
         section("Where the seconds went", seconds_went, id="seconds"),
         _certificate_section(facts),
         _config_section(folder, config_text),
         el("footer", beside),
     )
-    if facts.on_ranks:
-        css, patterns = style.CSS + ranks_style.CSS, [style.PATTERNS, ranks_style.PATTERNS]
-    else:
-        css, patterns = style.CSS, [style.PATTERNS]
-    return document(title, css, *patterns, main, script=style.SCRIPT)
-
-
-def _bfs_sections(facts: Facts) -> list[Markup]:
-    return [
-        draw_headline(facts),
-        draw_cards(facts),
-        draw_whole_job(facts),
-        draw_ranks_section(facts),
-        draw_sources(facts),
-        _npu_section(facts),
-        _run_section(facts),
-    ]
-
-
-def _algorithm_sections(facts: Facts) -> list[Markup]:
-    return [
-        draw_result(facts),
-        draw_result_cards(facts),
-        draw_spread(facts),
-        draw_algorithm_runs(facts),
-        draw_counters(facts),
-    ]
+    css, patterns = zip(*(style.PLAIN, style.OF_RANKS)[: 1 + facts.on_ranks], strict=True)
+    return document(title, "".join(css), *patterns, main, script=style.SCRIPT)
 
 
 def npu_sentence(facts: Facts) -> str:
@@ -116,7 +90,7 @@ def _run_section(facts: Facts) -> Markup:
 
 def _certificate_section(facts: Facts) -> Markup:
     checks = [str(claim) for claim in as_list(facts.summary.get("claims"))]
-    repairs, wrong = facts.repaired
+    repairs, wrong = len(facts.repaired), sum(event.count("changed") for event in facts.repaired)
     after = (
         f"{plural(wrong, 'value')} failed; in {plural(repairs, 'repair')} the result was computed again."
         if repairs
@@ -126,7 +100,7 @@ def _certificate_section(facts: Facts) -> Markup:
     words = f" {after} {promise}" if facts.is_bfs else f" {after if repairs else ''}"
     again = [
         f"Computed again by {one.get('method')}, because: {one.get('reason')}. Record: {one.get('record') or 'none'}."
-        for one in facts.repairs
+        for one in map(as_dict, as_list(facts.summary.get("repairs")))
     ]
     state = "They hold for this result." if facts.certified else "They do NOT all hold for this result."
     return section(
@@ -143,3 +117,7 @@ def _config_section(folder: Path, config_text: str) -> Markup:
     config = el("pre", config_text) if config_text.strip() else muted("No configuration was recorded.")
     parts = [el("p", "From the project's folder:"), el("pre", command), folded("Effective configuration", config)]
     return section("Run it again", *parts, id="config", long=True)
+
+
+_OF_BFS = (draw_headline, draw_cards, draw_whole_job, draw_ranks_section, draw_sources, _npu_section, _run_section)
+_OF_OTHERS = (draw_result, draw_result_cards, draw_spread, draw_algorithm_runs, draw_counters)

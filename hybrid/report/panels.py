@@ -53,11 +53,9 @@ def draw_whole_job(facts: Facts) -> Markup:
         if inner is None or inner.span >= ENLARGE_BELOW * scale.span:
             continue
         what = "The traversals, enlarged" if since == 0 else "After the worker's start, enlarged"
-        parts.append(_lens(inner, scale))
-        parts.append(_overview(facts, inner, "phase", what, "The traversal phase", _from(inner)))
+        parts += [_lens(inner, scale), _overview(facts, inner, "phase", what, "The traversal phase", _from(inner))]
         break
-    parts.append(_legend(facts, facts.events, by_direction=False))
-    parts.append(_incident_list(facts.events))
+    parts += [_legend(facts, facts.events, by_direction=False), _incident_list(facts.events)]
     if facts.left_out:
         parts.append(muted(f"{plural(facts.left_out, 'trace record')} had no usable time and could not be drawn."))
     parts.append(folded("The same as a table", work_table(facts.events, facts.total)))
@@ -99,10 +97,8 @@ def _from(scale: TimeScale) -> str:
 def _lens(inner: TimeScale, outer: TimeScale) -> Markup:
     """The wedge between the whole job and its enlarged part."""
     left, right = outer.at(inner.start), max(outer.at(inner.end), outer.at(inner.start) + 0.3)
-    wedge = el("polygon", points=f"{left:.2f},0 {right:.2f},0 100,20 0,20")
-    return el(
-        "svg", wedge, class_="lens", height=20, viewBox="0 0 100 20", preserveAspectRatio="none", aria_hidden="true"
-    )
+    wedge, box = el("polygon", points=f"{left:.2f},0 {right:.2f},0 100,20 0,20"), "0 0 100 20"
+    return el("svg", wedge, class_="lens", height=20, viewBox=box, preserveAspectRatio="none", aria_hidden="true")
 
 
 def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Markup:
@@ -127,10 +123,8 @@ def _incident_list(events: Sequence[Event]) -> Markup:
     incidents, more = incidents_of(events)
     if not incidents:
         return EMPTY
-    items = [
-        el("li", el("b", incident.number), el("span", f"{moment(incident.event.t0)}: {incident.text}"))
-        for incident in incidents
-    ]
+    said = [(one.number, f"{moment(one.event.t0)}: {one.text}") for one in incidents]
+    items = [el("li", el("b", number), el("span", text)) for number, text in said]
     if more:
         items.append(el("li", f"and {more:,} more in trace.jsonl."))
     return el("ul", *items, class_="incidents")
@@ -177,11 +171,9 @@ def _details(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, 
         parts.append(muted("The trace has nothing about this source."))
     else:
         scale = drawn.scale
-        parts.append(
-            zoomable(name, f"Time line of source {run.source}", drawn.drawing, f"{seconds(scale.span)}, {_from(scale)}")
-        )
-        parts.append(_legend(facts, drawn.events, by_direction=True))
-        parts.append(_incident_list(drawn.events))
+        about = f"{seconds(scale.span)}, {_from(scale)}"
+        parts.append(zoomable(name, f"Time line of source {run.source}", drawn.drawing, about))
+        parts += [_legend(facts, drawn.events, by_direction=True), _incident_list(drawn.events)]
     if bars:
         parts += _frontier(facts, run, index, bars)
     elif drawn is not None:
@@ -202,11 +194,8 @@ def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> 
     if any(bar.merges for bar in bars):
         words.append("A green flag marks where values from the NPU came in.")
     used = {bar.direction for bar in bars}
-    fills = [
-        legend_item(f"k-{style}", LEGEND[style])
-        for style in ("push", "pull", "async", "mixed", "edges")
-        if style in used | {"edges"}
-    ]
+    named = [style for style in ("push", "pull", "async", "mixed") if style in used]
+    fills = [legend_item(f"k-{style}", LEGEND[style]) for style in (*named, "edges")]
     return [
         el("h3", "Frontier and direction per step"),
         muted(" ".join(words)),
@@ -223,11 +212,8 @@ def describe_run(facts: Facts, run: SourceRun) -> str:
     parts = []
     if number(own.get("reached")) is not None:
         reached = whole(own["reached"])
-        parts.append(
-            "Reached only itself"
-            if reached <= 1
-            else f"Reached {plural(reached, 'vertex')} in {plural(own.get('max_level'), 'level')}"
-        )
+        far = f"Reached {plural(reached, 'vertex')} in {plural(own.get('max_level'), 'level')}"
+        parts.append("Reached only itself" if reached <= 1 else far)
     if "traverse" in times:
         parts.append(f"traversed in {seconds(times['traverse'])}")
     if own:

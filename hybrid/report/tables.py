@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, compact, count, moment, plural, seconds, share
@@ -22,23 +22,30 @@ TALL = 14  # rows from which a table scrolls in its own box
 ACTOR_NAMES = {"coordinator": "Coordinator", "cpu": "CPU engine", "npu": "NPU worker"}
 
 
+class Row(NamedTuple):
+    """The cells of one row, and its style if it has one."""
+
+    cells: Sequence[object]
+    style: str | None = None
+
+
 def table(
-    heads: Sequence[str], rows: Sequence[Markup], *, text_columns: Iterable[int] = (0,), caption: str = ""
+    heads: Sequence[str], rows: Sequence[Row], *, text_columns: Iterable[int] = (0,), caption: str = ""
 ) -> Markup:
     """A table with numbers to the right and the text columns to the left; long ones scroll in their own box."""
     left = set(text_columns)
-    cells = [el("th", head, scope="col", class_="s" if i in left else None) for i, head in enumerate(heads)]
+
+    def line(name: str, cells: Iterable[object], style: str | None = None, **more: object) -> Markup:
+        drawn = (el(name, cell, **more, class_="s" if i in left else None) for i, cell in enumerate(cells))
+        return el("tr", *drawn, class_=style)
+
     title = el("caption", caption, class_="sr") if caption else EMPTY
-    box = "wide tall" if len(rows) > TALL else "wide"
-    body = el("table", title, el("thead", el("tr", *cells)), el("tbody", *rows[:MAX_ROWS]))
+    shown = [line("td", *one) for one in rows[:MAX_ROWS]]
+    body = el("table", title, el("thead", line("th", heads, scope="col")), el("tbody", *shown))
     more = f"{plural(len(rows) - MAX_ROWS, 'more row is', 'more rows are')} in trace.jsonl and summary.json."
-    note = muted(more) if len(rows) > MAX_ROWS else EMPTY
-    return join([el("div", body, class_=box, tabindex="0" if len(rows) > TALL else None), note])
-
-
-def row(cells: Sequence[object], *, text_columns: Iterable[int] = (0,), style: str | None = None) -> Markup:
-    left = set(text_columns)
-    return el("tr", *(el("td", cell, class_="s" if i in left else None) for i, cell in enumerate(cells)), class_=style)
+    tall = len(rows) > TALL
+    box = el("div", body, class_="wide tall" if tall else "wide", tabindex="0" if tall else None)
+    return join([box, muted(more) if len(rows) > MAX_ROWS else EMPTY])
 
 
 def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
@@ -48,26 +55,17 @@ def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
     heads = ["Source", "Certified", "Reached", "Max level", "Steps", "Edges looked at", "Traverse", "Certify", "TEPS"]
     heads += ["Rounds merged", "Values adopted"] if with_npu else []
     heads += ["NPU outcome"] if with_outcome else []
-    text = (0, 1, 11)
     rows = []
     for run, outcome in zip(runs, outcomes, strict=True):
-        times, npu = as_dict(run.get("seconds")), as_dict(run.get("npu"))
-        certified = bool(run.get("certified"))
-        cells: list[object] = [
-            run.get("source", DASH),
-            "yes" if certified else el("b", "NO", class_="bad"),
-            count(run.get("reached")),
-            count(run.get("max_level")),
-            count(run.get("steps")),
-            compact(run.get("edges_looked_at")),
-            seconds(times.get("traverse")),
-            seconds(times.get("certify")),
-            compact(run.get("teps")),
-        ]
+        times, npu, certified = as_dict(run.get("seconds")), as_dict(run.get("npu")), bool(run.get("certified"))
+        cells: list[object] = [run.get("source", DASH), "yes" if certified else el("b", "NO", class_="bad")]
+        cells += [count(run.get(name)) for name in ("reached", "max_level", "steps")]
+        cells += [compact(run.get("edges_looked_at")), *(seconds(times.get(name)) for name in ("traverse", "certify"))]
+        cells += [compact(run.get("teps"))]
         cells += [count(npu.get("rounds_merged")), count(npu.get("values_adopted"))] if with_npu else []
         cells += [outcome] if with_outcome else []
-        rows.append(row(cells, text_columns=text, style=None if certified else "fault"))
-    drawn = table(heads, rows, text_columns=text, caption="Runs, one per source")
+        rows.append(Row(cells, None if certified else "fault"))
+    drawn = table(heads, rows, text_columns=(0, 1, 11), caption="Runs, one per source")
     if with_npu and not with_outcome and outcomes[0] != DASH:
         runs_named = "the run" if len(runs) == 1 else "every run"
         return join([muted(f"NPU outcome of {runs_named}: {outcomes[0]}."), drawn])
@@ -78,30 +76,22 @@ def round_table(rounds: Sequence[Event]) -> Markup:
     """One row per round, and their totals."""
     heads = ["Source", "Round", "At", "Round trip", "Sent", "Received", "Adopted", "Rejected", "Iterations", "Compute"]
     heads.append("Outcome")
-    text = (0, 1, 10)
     names = ("values_sent", "values_received", "values_adopted", "values_rejected")
     rows = []
     for event in rounds:
         adopted, rejected = event.count("values_adopted"), event.count("values_rejected")
-        cells: list[object] = [
-            event.source or DASH,
-            _round_name(event.text("round")),
-            moment(event.t0),
-            seconds(event.duration),
-            *(count(event.facts.get(name)) for name in names),
-            count(event.facts.get("iterations")),
-            seconds(event.facts.get("compute_s")),
-            event.text("outcome") or DASH,
-        ]
-        rows.append(row(cells, text_columns=text, style="fault" if rejected else "hit" if adopted else None))
+        cells: list[object] = [event.source or DASH, _round_name(event.text("round")), moment(event.t0)]
+        cells += [seconds(event.duration), *(count(event.facts.get(name)) for name in (*names, "iterations"))]
+        cells += [seconds(event.facts.get("compute_s")), event.text("outcome") or DASH]
+        rows.append(Row(cells, "fault" if rejected else "hit" if adopted else None))
     totals = [count(sum(event.count(name) for event in rounds)) for name in names]
     trips = seconds(sum(event.duration for event in rounds))
     compute = seconds(sum(event.real("compute_s") for event in rounds) or None)
     iterations = count(sum(event.count("iterations") for event in rounds) or None)
-    summed = row(["all", "", "", trips, *totals, iterations, compute, ""], text_columns=text, style="sum")
+    summed = Row(["all", "", "", trips, *totals, iterations, compute, ""], "sum")
     # The totals come first when there are many rows, so that they are seen without scrolling.
     rows = [summed, *rows] if len(rows) > TALL else [*rows, summed]
-    return table(heads, rows, text_columns=text, caption="Rounds exchanged with the NPU worker")
+    return table(heads, rows, text_columns=(0, 1, 10), caption="Rounds exchanged with the NPU worker")
 
 
 def _round_name(round_id: str) -> object:
@@ -126,7 +116,7 @@ def step_table(bars: Sequence[Bar], *, with_npu: bool) -> Markup:
     ]
     used = [(head, values) for head, values in columns if values]
     text = [i for i, (head, _) in enumerate(used) if head == "Direction"]
-    rows = [row(cells, text_columns=text) for cells in zip(*(values for _, values in used), strict=True)]
+    rows = [Row(cells) for cells in zip(*(values for _, values in used), strict=True)]
     return table([head for head, _ in used], rows, text_columns=text, caption="Steps of the CPU engine")
 
 
@@ -141,6 +131,6 @@ def work_table(events: Sequence[Event], total: float) -> Markup:
     for (actor, name), times in sorted(tally.items(), key=lambda item: (order[item[0][0]], -sum(item[1]))):
         spent = sum(times)
         cells = [ACTOR_NAMES[actor], name, f"{len(times):,}", seconds(spent), seconds(max(times)), share(spent, total)]
-        rows.append(row(cells, text_columns=(0, 1)))
+        rows.append(Row(cells))
     heads = ["Who", "Activity", "Times", "In all", "Longest", "Of the job"]
     return table(heads, rows, text_columns=(0, 1), caption="Who worked how long")

@@ -19,7 +19,7 @@ from hybrid.report import style
 from hybrid.report.blocks import Block, gather
 from hybrid.report.events import Event, read_events
 from hybrid.report.pieces import legend, legend_item, section, zoomable
-from hybrid.report.tables import row, table
+from hybrid.report.tables import Row, table
 from hybrid.report.timeline import AXIS, GAP, LANE, NARROWEST, Lane, draw_block, draw_lanes
 from hybrid.results.trace import Trace
 
@@ -156,7 +156,7 @@ def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:
     every = [e for own in threads.values() for e in own]
     span = max(e.t1 for e in every) - min(e.t0 for e in every)
     kinds = [
-        row([kind.name, count(kind.launches), seconds(max(kind.busy.values())), count(sum(kind.work.values())),
+        Row([kind.name, count(kind.launches), seconds(max(kind.busy.values())), count(sum(kind.work.values())),
              f"{kind.busiest_over_mean:.2f}"])
         for kind in kinds_of(threads)
     ]  # fmt: skip
@@ -165,7 +165,7 @@ def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:
         waits = sum(e.duration for e in own if e.kind == "wait")
         busy = sum(e.duration for e in own) - waits
         work = sum(e.count("work") or e.count("edges") for e in own)
-        by_thread.append(row([f"Thread {thread}", seconds(busy), share(busy, span), seconds(waits), count(work)]))
+        by_thread.append(Row([f"Thread {thread}", seconds(busy), share(busy, span), seconds(waits), count(work)]))
     return section(
         "How even the load was",
         table(["Loop", "Launches", "Longest thread", "Work", "Busiest over mean"], kinds),

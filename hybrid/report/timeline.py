@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hybrid.charts.lettering import fits, fitted_text
 from hybrid.charts.markup import EMPTY, Markup, el, join, percent
@@ -172,13 +173,10 @@ def _draw_lanes(
     for actor in ("coordinator", "cpu", "npu"):
         if actor in place:
             own = join_waits(e for e in shown if e.actor == actor and e.kind not in MOMENTS)
-            blocks = gather(
-                [block_of(e, by_direction=by_direction) for e in own], scale, narrow=NARROWEST, budget=budget
-            )
-            parts += [
-                draw_block(block, _room(place[actor], block, blocks), scale, pickable=not by_direction)
-                for block in blocks
-            ]
+            single = [block_of(e, by_direction=by_direction) for e in own]
+            blocks = gather(single, scale, narrow=NARROWEST, budget=budget)
+            rooms = [_room(place[actor], block, blocks) for block in blocks]
+            parts += map(partial(draw_block, scale=scale, pickable=not by_direction), blocks, rooms)
     if "npu" in place:
         merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
         parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=by_direction))
@@ -211,13 +209,11 @@ def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = F
     """The block in its lane, with its name where there is room; a click on a ``pickable`` one chooses its source."""
     x, width = extent(block.t0, block.t1, scale)
     style = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
-    parts = [el("title", block.tip)]
-    parts.append(stretch(x, lane.y, width, lane.height, style))
+    parts = [el("title", block.tip), stretch(x, lane.y, width, lane.height, style)]
     if block.inner > 0 and scale.shows(*(span := _computing(block, lane.ready))):
-        left, inner = extent(*span, scale)
         inset = lane.height // 6
-        y, height = lane.y + inset, lane.height - 2 * inset
-        parts.append(stretch(left, y, inner, height, "k-compute"))
+        left, inner = extent(*span, scale)
+        parts.append(stretch(left, lane.y + inset, inner, lane.height - 2 * inset, "k-compute"))
     if block.name and width >= LABEL_FROM:
         longer = f"{block.name} {seconds(block.busy)}"
         text = longer if fits(longer, width) else block.name
@@ -243,11 +239,8 @@ def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Ma
         x, width = extent(start, end, scale)
         tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
         rect = stretch(x, lane.y, width, lane.height, f"k-source{number % 2}")
-        label = (
-            fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
-            if width >= LABEL_FROM
-            else EMPTY
-        )
+        label = fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
+        label = label if width >= LABEL_FROM else EMPTY
         parts.append(el("g", el("title", tip), rect, label, class_="m pick", data_source=run.source))
     return join(parts)
 
@@ -275,8 +268,7 @@ def _draw_worker_life(lane: Lane, events: Sequence[Event], scale: TimeScale) -> 
         if finish > begin and scale.shows(begin, finish):
             x, width = extent(begin, finish, scale)
             tip = el("title", "The worker is up; where no round is drawn it is idle")
-            line = stretch(x, lane.middle - 1.5, width, 3, "k-alive")
-            parts.append(el("g", tip, line, class_="m"))
+            parts.append(el("g", tip, stretch(x, lane.middle - 1.5, width, 3, "k-alive"), class_="m"))
         if death is not None:
             until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
             if until > scale.start and scale.shows(finish, until):
@@ -293,10 +285,8 @@ def _draw_death(lane: Lane, death: Event, until: float, scale: TimeScale) -> Mar
     x, width = extent(death.t0, until, scale)
     cause = death.text("cause") or "cause unknown"
     tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
-    rect = stretch(x, lane.y, width, lane.height, "k-dead")
-    label = fitted_text(
-        f"dead: {cause}", x, lane.middle + 4, max(0.0, width - 1), class_="t-dead", anchor="start", dx=14, cut=True
-    )
+    rect, room = stretch(x, lane.y, width, lane.height, "k-dead"), max(0.0, width - 1)
+    label = fitted_text(f"dead: {cause}", x, lane.middle + 4, room, class_="t-dead", anchor="start", dx=14, cut=True)
     return el("g", tip, rect, label, class_="m")
 
 
@@ -307,9 +297,8 @@ def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale
     top, length = cpu.y + cpu.height + 2, npu.y - cpu.y - cpu.height - 4
     for i, (merge, x) in enumerate(zip(merges, positions, strict=True)):
         following = positions[i + 1] if i + 1 < len(positions) else 100.0
-        shape = el(
-            "path", d=f"M0 0l5 9h-4v{length - 9}h-2v-{length - 9}h-4z", class_="gift" if merge.adopted else "gift none"
-        )
+        outline = f"M0 0l5 9h-4v{length - 9}h-2v-{length - 9}h-4z"
+        shape = el("path", d=outline, class_="gift" if merge.adopted else "gift none")
         arrow = el("svg", shape, x=percent(x), y=top, class_="at")
         if i + 1 == len(positions) and x > 93:
             # No room at the right edge: the last label shares the gap before its arrow with the label before.
@@ -329,15 +318,10 @@ def _draw_badges(incidents: Sequence[Incident], place: dict[str, Lane], scale: T
         lane = place.get(incident.event.actor)
         if lane is None or not scale.start <= incident.event.t0 <= scale.end:
             continue
-        mark = join(
-            [
-                el("title", incident.text),
-                el("circle", r=8, class_="badge"),
-                el("text", incident.number, y=4, class_="t-badge"),
-            ]
-        )
+        number = el("text", incident.number, y=4, class_="t-badge")
+        mark = el("g", el("title", incident.text), el("circle", r=8, class_="badge"), number, class_="m")
         x = min(99.0, max(1.0, scale.at(incident.event.t0)))
-        parts.append(el("svg", el("g", mark, class_="m"), x=percent(x), y=lane.y, class_="at"))
+        parts.append(el("svg", mark, x=percent(x), y=lane.y, class_="at"))
     return join(parts)
 
 
@@ -371,8 +355,9 @@ def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> s
     if with_npu:
         merges = [e for e in events if e.kind == "merge"]
         adopted = plural(sum(e.count("adopted") for e in merges), "value")
-        sentences.append(
-            f"CPU engine waiting {seconds(waits)}; NPU worker starting or in rounds {seconds(busy['npu'])}."
-        )
-        sentences.append(f"{plural(len(merges), 'merge')}, {adopted} adopted.")
+        worker = f"NPU worker starting or in rounds {seconds(busy['npu'])}."
+        sentences += [
+            f"CPU engine waiting {seconds(waits)}; {worker}",
+            f"{plural(len(merges), 'merge')}, {adopted} adopted.",
+        ]
     return " ".join([*sentences, *(incident.text for incident in incidents_of(events)[0])])

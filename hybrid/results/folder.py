@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ import numpy as np
 from cpu_engine.graph.store.npy import open_regular
 from exchange.errors import ExchangeError
 from exchange.filesystem.scratch import own_leftovers, remove_folder
+from hybrid.devices.machine_facts import MachineState
 from hybrid.errors import EnvironmentProblem
-from hybrid.planning.machine_facts import MachineState
 
 FORMAT_MARK = "tandem-result"
 FORMAT_VERSION = 1
@@ -123,13 +123,21 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 def _reserve_fresh(algorithm: str) -> Path:
     """A new name under results/, taken by making the folder: jobs that start together get different ones."""
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     Path("results").mkdir(exist_ok=True)
-    for attempt in range(1000):
-        candidate = Path("results") / f"{algorithm}-{stamp}{f'-{attempt}' if attempt else ''}"
+    for candidate in fresh_names(algorithm):
         with contextlib.suppress(FileExistsError):
             candidate.mkdir()
             return candidate
+    raise AssertionError("the names end with an error")
+
+
+def fresh_names(what: str) -> Iterator[Path]:
+    """Names under results/ that nobody has taken; EnvironmentProblem if there are no more."""
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    for attempt in range(1000):
+        candidate = Path("results") / f"{what}-{stamp}{f'-{attempt}' if attempt else ''}"
+        if not candidate.exists():
+            yield candidate
     raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")
 
 

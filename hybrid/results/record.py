@@ -9,9 +9,9 @@ import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numba
 
@@ -22,20 +22,38 @@ from hybrid.algorithms.algorithm import Algorithm
 from hybrid.algorithms.distribution import describe_spread
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
+from hybrid.devices.machine_facts import MachineState
+from hybrid.graphs.opening import Opened
+from hybrid.graphs.reach_hint import direction_hint
 from hybrid.interrupts import interrupts_held
-from hybrid.job.opening import Opened
-from hybrid.job.reach_hint import direction_hint
-from hybrid.job.verdict import Verdict
-from hybrid.planning.machine_facts import MachineState
-from hybrid.planning.plan import Plan
 from hybrid.report import write_report
 from hybrid.results.folder import ResultFolder
 from hybrid.results.forms import write_forms
-from hybrid.results.run_record import Run
+from hybrid.results.run_record import Run, Verdict
+from hybrid.results.schema import (
+    AlgorithmAccount,
+    BfsAccount,
+    CoreFacts,
+    Findings,
+    GraphFacts,
+    Mode,
+    Npu,
+    Prediction,
+    Ranks,
+    Seconds,
+    Simulated,
+    Spread,
+)
 from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
 from hybrid.terminal import note
 
+if TYPE_CHECKING:
+    from hybrid.planning.plan import Plan
+
+_BUILT: tuple[Literal["directed_assumed", "self_loops_dropped", "duplicates_dropped"], ...] = (
+    "directed_assumed", "self_loops_dropped", "duplicates_dropped",
+)  # fmt: skip
 _log = logging.getLogger(__name__)
 
 
@@ -119,12 +137,13 @@ def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
         folder.write_arrays(user_ids, [run.arrays for run in record.runs])
         runs = [(run.label, run.arrays) for run in record.runs]
         write_forms(folder.path, config.result.forms, record.algorithm, user_ids, runs)
-    summary = (summarise_searches if config.algorithm == "bfs" else summarise)(record)
+    account = summarise_searches(record) if config.algorithm == "bfs" else summarise(record)
     hint = _hint(record)
     if hint is not None:
-        summary["hint"] = hint
+        account["hint"] = hint
     if record.ranks is not None:
-        summary["ranks"] = record.ranks
+        account["ranks"] = cast(Ranks, record.ranks)
+    summary = cast(dict[str, Any], account)
     write_account(folder, config, trace, summary)
     return summary
 
@@ -140,21 +159,22 @@ def write_account(folder: ResultFolder, config: Config, trace: Trace, summary: d
         write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
 
 
-def summarise_searches(record: Record) -> dict[str, Any]:
+def summarise_searches(record: Record) -> BfsAccount:
     """summary.json of a BFS: what happened, in numbers."""
     config, plan, runs = record.config, record.plan, record.runs
-    rates = [run.teps for run in runs if run.teps > 0]
+    rates, facts = [run.teps for run in runs if run.teps > 0], record.algorithm.over_runs([run.facts for run in runs])
     return {
         "tandem": __version__,
         "certified": True,  # nothing else leaves hybrid/job/units.py
-        "algorithm": config.algorithm,
+        "algorithm": "bfs",
         "engine": config.engine,
         "strategy": config.bfs.strategy if config.engine == "level" else None,
         "threads": numba.get_num_threads(),
         "graph": describe_graph(record.opened),
         "core": {**describe_core(plan), "threshold": plan.threshold},
         "sources": [run.source.user_id for run in runs if run.source is not None],
-        **record.algorithm.over_runs([run.facts for run in runs]),
+        "reached": facts["reached"],
+        "max_level": facts["max_level"],
         "teps": len(rates) / sum(1 / rate for rate in rates) if rates else 0.0,
         "seconds": _seconds(record, "traverse"),
         "npu": _npu_of_searches(record),
@@ -166,7 +186,7 @@ def summarise_searches(record: Record) -> dict[str, Any]:
     }
 
 
-def summarise(record: Record) -> dict[str, Any]:
+def summarise(record: Record) -> AlgorithmAccount:
     """summary.json of any other algorithm."""
     algorithm, config, opened, runs = record.algorithm, record.config, record.opened, record.runs
     return {
@@ -185,7 +205,7 @@ def summarise(record: Record) -> dict[str, Any]:
     }
 
 
-def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> dict[str, Any]:
+def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> Findings:
     """What was found, in numbers and a sentence: what a job's summary and the service's have in common."""
     facts, main = algorithm.over_runs([run.facts for run in runs]), algorithm.fields[0]
     return {
@@ -197,7 +217,7 @@ def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> di
         "check": algorithm.checked_by,
         "claims": list(algorithm.claims),
         "columns": {one.name: one.meaning for one in algorithm.fields},
-        "spread": describe_spread(main, graph.user_ids, runs[0].arrays[main.name]),
+        "spread": cast(Spread, describe_spread(main, graph.user_ids, runs[0].arrays[main.name])),
     }
 
 
@@ -208,12 +228,12 @@ def _hint(record: Record) -> str | None:
     return direction_hint(record.opened.graph, searches)
 
 
-def _judge_prediction(record: Record) -> dict[str, Any] | None:
+def _judge_prediction(record: Record) -> Prediction | None:
     """What the planner expected of all searches, with what was measured of them beside it."""
     predicted, verdict = record.plan.predicted, record.verdict
     if predicted is None:
         return None
-    told = dict(predicted)
+    told = cast(Prediction, dict(predicted))
     searched = [run for run in record.runs if run.searched]
     if "cpu_only_s" in told:
         hybrid_s = told["hybrid_s"]
@@ -225,7 +245,7 @@ def _judge_prediction(record: Record) -> dict[str, Any] | None:
     return told
 
 
-def _seconds(record: Record, running: str) -> dict[str, float]:
+def _seconds(record: Record, running: str) -> Seconds:
     trace, runs, spent = record.trace, record.runs, record.trace.spent
     seconds = {
         "open": record.opened.seconds_open,
@@ -238,7 +258,7 @@ def _seconds(record: Record, running: str) -> dict[str, float]:
     }
     if record.ranks is not None:
         seconds |= {"partition": spent("partition"), "gather": spent("gather")}
-    return seconds
+    return cast(Seconds, seconds)
 
 
 def total_tally(plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Tally:
@@ -257,36 +277,39 @@ def total_tally(plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]
     return found
 
 
-def _npu_of_searches(record: Record) -> dict[str, Any]:
+def _npu_of_searches(record: Record) -> Npu:
     plan, worker = record.plan, record.worker
     speaking = [run.npu for run in record.runs if not run.speaks] + [run.npu for run in record.runs if run.speaks]
-    simulated = None if worker is None else worker.simulated
-    return {
-        "mode": plan.mode,
-        "device": "none" if worker is None else worker.device,
-        "worker": record.config.npu.worker if simulated is None else "simulated",
-        "start_seconds": None if worker is None else worker.start_seconds,
-        **asdict(total_tally(plan, worker, speaking)),
-        **({} if simulated is None else {"simulated": simulated}),
-    }
+    device = "none" if worker is None else worker.device
+    kind = "simulated" if worker is not None and worker.simulated is not None else record.config.npu.worker
+    return {**_npu(plan, worker, speaking), "device": device, "worker": kind}
 
 
-def describe_npu(config: Config, plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> dict[str, Any]:
+def describe_npu(config: Config, plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Npu:
     """The account of the core solver in the summary of every algorithm but BFS, and in the service's."""
     off = worker is None or plan.mode == "off"
     return {
-        "mode": plan.mode,
+        **_npu(plan, worker, tallies),
         "device": "none" if worker is None or off else worker.device,
         "configured": config.npu.mode,
-        "start_seconds": None if worker is None else worker.start_seconds,
-        **asdict(total_tally(plan, worker, tallies)),
         "core": None if off else describe_core(plan),
-        "predicted": plan.predicted,
-        **({} if worker is None or worker.simulated is None else {"simulated": worker.simulated}),
+        "predicted": cast(Prediction | None, plan.predicted),
     }
 
 
-def describe_core(plan: Plan) -> dict[str, Any]:
+def _npu(plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Npu:
+    npu: Npu = {
+        "mode": cast(Mode, plan.mode),
+        "device": "",
+        "start_seconds": None if worker is None else worker.start_seconds,
+        **total_tally(plan, worker, tallies).to_dict(),
+    }
+    if worker is not None and worker.simulated is not None:
+        npu["simulated"] = cast(Simulated, worker.simulated)
+    return npu
+
+
+def describe_core(plan: Plan) -> CoreFacts:
     """The dense core that was planned."""
     return {"size": plan.core_size, "edges": plan.core_edges, "density": plan.density, "rule": plan.rule}
 
@@ -299,10 +322,10 @@ def _with_absolute_path(config: Config) -> Config:
     return dataclasses.replace(config, graph=dataclasses.replace(config.graph, path=absolute))
 
 
-def describe_graph(opened: Opened) -> dict[str, Any]:
+def describe_graph(opened: Opened) -> GraphFacts:
     """What the summary tells of the graph."""
     graph = opened.graph
-    return {
+    facts: GraphFacts = {
         "name": opened.name,
         "vertices": int(graph.user_ids.size),
         "edges": graph.m if graph.directed else graph.m // 2,
@@ -310,9 +333,8 @@ def describe_graph(opened: Opened) -> dict[str, Any]:
         "directed": graph.directed,
         "from_store": opened.from_store,
         "notes": list(opened.notes),
-        **{
-            name: graph.meta[name]
-            for name in ("directed_assumed", "self_loops_dropped", "duplicates_dropped")
-            if name in graph.meta
-        },
     }
+    for name in _BUILT:
+        if name in graph.meta:
+            facts[name] = graph.meta[name]
+    return facts

@@ -1,13 +1,15 @@
-"""What a job keeps of each run: the proven arrays in the user's ids, and the numbers that the summary has of it."""
+"""What a job keeps of each run: the proven arrays in the user's ids, and its numbers."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid.algorithms.algorithm import Arrays
-from hybrid.job.failed_proof import Repair
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
+from hybrid.results.schema import AlgorithmRun, RunFurther, Search
+from hybrid.results.schema import Repair as Repair
+from hybrid.results.schema import Verdict as Verdict
 from hybrid.results.tally import Tally
 
 
@@ -25,7 +27,7 @@ class Run:
     npu: Tally = field(default_factory=Tally)
     seconds_waited: float = 0.0  # part of seconds_run in which the CPU had nothing to do but wait for the worker
     edges: int = 0  # input edges among the vertices that a search has reached
-    further: dict[str, Any] = field(default_factory=dict)  # what only some jobs know, JSON-able
+    further: RunFurther = field(default_factory=RunFurther)
 
     @property
     def label(self) -> str:
@@ -46,31 +48,28 @@ class Run:
     def teps(self) -> float:
         return self.edges / self.seconds_run if self.seconds_run else 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> AlgorithmRun:
         """For the summary of every algorithm but BFS, and for the service."""
-        return {
-            **({} if self.source is None else {"source": self.source.user_id}),
+        told: AlgorithmRun = {
             "certified": True,
             "facts": self.facts,
             "counters": self.counters,
             "seconds": {"run": self.seconds_run, "certify": self.seconds_check},
             "repaired": 0 if self.repair is None else self.repair.changed,
         }
+        return told if self.source is None else {"source": self.source.user_id, **told}
 
-    def as_search(self) -> dict[str, Any]:
+    def as_search(self) -> Search:
         """For the summary of a BFS."""
         assert self.source is not None
         return {
             "source": self.source.user_id,
             "certified": True,
-            **self.facts,
+            "reached": self.facts["reached"],
+            "max_level": self.facts["max_level"],
             "teps": self.teps,
-            "seconds": {
-                "traverse": self.seconds_run,
-                "waited": self.seconds_waited,
-                "certify": self.seconds_check,
-            },
-            "npu": asdict(self.npu),
+            "seconds": {"traverse": self.seconds_run, "waited": self.seconds_waited, "certify": self.seconds_check},
+            "npu": self.npu.to_dict(),
             "steps": self.counters.get("steps", 0),
             "edges_looked_at": self.counters.get("edges_looked_at", 0),
             "repaired": 0 if self.repair is None else max(1, self.repair.changed),

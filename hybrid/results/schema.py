@@ -1,15 +1,17 @@
 """The records that leave a job: summary.json, and the events that are the lines of trace.jsonl.
 
-Each record is a TypedDict, and the JSON schema is made from them: ``python -m hybrid.results.schema`` prints it.
-Invariant: a record has no key that is not here, except for a ``Kind`` of event that is open;
-``docs/reference/results.schema.json`` is what this module prints (a test compares them, and checks the records of real
-jobs).
+Each record is a TypedDict, or a dataclass where it has a life before it is written. The JSON schema is made from them:
+``python -m hybrid.results.schema`` prints it. Invariant: a record has no key that is not here, except for a ``Kind`` of
+event that is open; ``docs/reference/results.schema.json`` is what this module prints (a test compares them, and checks
+the records of real jobs).
 """
 
 import json
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 Mode = Literal["off", "race", "share"]
@@ -126,31 +128,44 @@ class NpuOff(TypedDict):
     outcome: str
 
 
-class Verdict(TypedDict):
+@dataclass(frozen=True)
+class Verdict:
     """CPU-only against hybrid: sums over the sources of the medians."""
 
     cpu_only_seconds: float
     hybrid_seconds: float
     ratio: Annotated[float, "above 1: hybrid is faster"]
-    ratio_low: float
+    ratio_low: float  # of its interval (hybrid/job/comparison.py)
     ratio_high: float
     pairs: Annotated[int, "runs without and with the NPU, one after the other"]
-    pairs_agreeing: int
-    cpu_only_worst_seconds: float
+    pairs_agreeing: int  # in how many of them the same way was faster as in the medians
+    cpu_only_worst_seconds: float  # the slowest repeat over all sources
     hybrid_worst_seconds: float
     repeats: int
     text: str
 
+    def as_dict(self) -> Any:
+        return asdict(self)
 
-class Repair(TypedDict):
+
+@dataclass(frozen=True)
+class Repair:
     """A result that failed its check and was computed again."""
 
     algorithm: str
-    source: int | None
-    reason: str
-    method: str
+    source: int | None  # the user's id
+    reason: str  # what the check said
+    method: str  # how it was computed again
     changed: Annotated[int, "values that were wrong"]
-    record: Annotated[str | None, "folder with what is needed to see it fail again"]
+    record: Annotated[Path | None, "folder with what is needed to see it fail again"]
+
+    def as_dict(self) -> Any:
+        return {**asdict(self), "record": None if self.record is None else str(self.record)}
+
+    def __str__(self) -> str:
+        about = self.algorithm if self.source is None else f"{self.algorithm} from {self.source}"
+        kept = "nothing could be kept of it" if self.record is None else f"kept in {self.record}"
+        return f"{about} failed its check and was computed again by {self.method}, which passed: {self.reason}; {kept}"
 
 
 class Machine(TypedDict):
@@ -261,11 +276,15 @@ class _Search(TypedDict):
     repaired: int
 
 
-class Search(_Search, total=False):
-    """A BFS from one source."""
+class RunFurther(TypedDict, total=False):
+    """What only some jobs know of a search."""
 
     batch: Batch
     ranks: RunOnRanks
+
+
+class Search(_Search, RunFurther, total=False):
+    """A BFS from one source."""
 
 
 class RunSeconds(TypedDict):
@@ -323,30 +342,45 @@ class Seconds(_Seconds, total=False):
     gather: float
 
 
-class _SummaryAlways(TypedDict):
-    format: Literal["tandem-result"]
-    format_version: int
+class _Established(TypedDict):
+    threads: int
+    sources: list[int]
+    claims: Annotated[list[str], "what the check has established"]
+
+
+class Findings(_Established):
+    """What an algorithm found."""
+
+    title: str
+    headline: Annotated[str, "the result in a sentence"]
+    facts: Counts
+    check: Annotated[str, "how far the check goes"]
+    columns: Annotated[dict[str, str], "the arrays, in words"]
+    spread: Spread
+
+
+class _Account(TypedDict):
     tandem: Annotated[str, "version"]
     certified: bool
-    threads: int
     graph: GraphFacts
-    sources: list[int]
     seconds: Seconds
     repairs: list[Repair]
-    claims: Annotated[list[str], "what the check has established"]
     verdict: Verdict | None
-    machine: Machine
 
 
-class _Summary(_SummaryAlways, total=False):
-    """What every summary has."""
-
+class _Sometimes(TypedDict, total=False):
     hint: str
     ranks: Ranks
 
 
-class BfsSummary(_Summary):
-    """summary.json of a BFS."""
+class _Folder(TypedDict):
+    format: Literal["tandem-result"]
+    format_version: int
+    machine: Machine
+
+
+class BfsAccount(_Account, _Established, _Sometimes):
+    """Of a BFS, before it is written."""
 
     algorithm: Literal["bfs"]
     engine: Annotated[str, "`level` or `async`"]
@@ -360,20 +394,22 @@ class BfsSummary(_Summary):
     predicted: Annotated[Prediction | None, "null: nothing is known to predict from"]
 
 
-class AlgorithmSummary(_Summary):
-    """summary.json of the other algorithms."""
+class AlgorithmAccount(_Account, Findings, _Sometimes):
+    """Of the other algorithms, before it is written."""
 
     algorithm: str
-    title: str
-    headline: Annotated[str, "the result in a sentence"]
     unfinished: Annotated[str, "empty, or how far from convergence the run ended"]
     options: Counts
-    facts: Counts
-    check: Annotated[str, "how far the check goes"]
-    columns: Annotated[dict[str, str], "the arrays, in words"]
-    spread: Spread
     npu: Npu | NpuOff
     runs: list[AlgorithmRun]
+
+
+class BfsSummary(BfsAccount, _Folder):
+    """summary.json of a BFS."""
+
+
+class AlgorithmSummary(AlgorithmAccount, _Folder):
+    """summary.json of the other algorithms."""
 
 
 Summary = BfsSummary | AlgorithmSummary
@@ -432,7 +468,7 @@ EVENTS = (
 
 # ------------------------------------------------------------------------------------------------ the JSON schema
 
-_PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null"}
+_PLAIN = {int: "integer", float: "number", str: "string", Path: "string", bool: "boolean", types.NoneType: "null"}
 
 
 def json_schema() -> dict[str, Any]:
@@ -491,7 +527,7 @@ def _object_schema(about: str, fields: dict[str, Any], required: Iterable[str], 
 
 def _record_schema(record: Any, defs: dict[str, Any]) -> dict[str, Any]:
     fields = {name: _schema_of(hint, defs) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
-    return _object_schema(record.__doc__, fields, record.__required_keys__)
+    return _object_schema(record.__doc__, fields, fields if is_dataclass(record) else record.__required_keys__)
 
 
 if __name__ == "__main__":

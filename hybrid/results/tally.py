@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import cast
 
+from hybrid.results.schema import Rounds
 from hybrid.terminal import plural
 
-COUNTED = ("rounds_sent", "rounds_merged", "values_sent", "values_received", "values_adopted", "values_rejected")
+COUNTED = tuple(name for name in Rounds.__annotations__ if name != "outcome")
 
 
 @dataclass
@@ -26,6 +28,9 @@ class Tally:
         """Count another run's rounds as well; the outcome stays."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def to_dict(self) -> Rounds:
+        return cast(Rounds, asdict(self))
 
     @property
     def merged(self) -> str:

@@ -13,8 +13,8 @@ import numpy as np
 
 from cpu_engine.graph.graph import Graph
 from hybrid.config.schema import Config, GraphConfig, ServiceConfig
-from hybrid.job.opening import generator_name, open_graph
-from hybrid.job.sources import Source
+from hybrid.graphs.opening import generator_name, open_graph
+from hybrid.graphs.sources import Source
 from hybrid.planning.core_statistics import core_statistics
 from hybrid.planning.plan import make_plan
 from hybrid.results.trace import Trace
@@ -78,12 +78,8 @@ class Catalogue:
         """Take a new graph in; Problem if there are too many, or one of that name."""
         with self._lock:
             if len(self._entries) >= self._settings.max_graphs:
-                raise Problem(
-                    429,
-                    f"{plural(len(self._entries), 'graph is', 'graphs are')} in memory",
-                    "unload one",
-                    retry_after_s=5,
-                )
+                there = plural(len(self._entries), "graph is", "graphs are")
+                raise Problem(429, f"{there} in memory", "unload one", retry_after_s=5)
             name = wanted or self._free(default_name(config))
             if not _NAME.fullmatch(name):
                 raise Problem(422, "a graph's id has small letters, digits, dot, dash and underscore", "rename it")
@@ -162,7 +158,6 @@ def open_entry(entry: Entry, most_vertices: int) -> None:
 
 
 def describe(graph: Graph) -> dict[str, Any]:
-    """Sizes and degrees."""
     degree = graph.degree()
     arrays = (graph.out_offsets, graph.out_targets, graph.user_ids, graph.user_position, graph.internal_of_position)
     size = sum(array.nbytes for array in arrays) + (graph.in_offsets.nbytes + graph.in_sources.nbytes) * graph.directed
@@ -188,7 +183,7 @@ def picture_core(graph: Graph) -> dict[str, Any]:
         return {"points": [], "chosen": None}
     statistics = core_statistics(graph, limit)
     sizes = np.unique(np.geomspace(1, limit, _PICTURE).astype(np.int64))
-    plan = make_plan(graph, _sharing())
+    plan = make_plan(graph, Config())  # mode share, automatic core
     points = [
         {
             "size": int(k), "degree": int(statistics.degree[k - 1]), "density": statistics.density(int(k)),
@@ -201,7 +196,3 @@ def picture_core(graph: Graph) -> dict[str, Any]:
         "rule": plan.rule,
     }  # fmt: skip
     return {"points": points, "chosen": chosen}
-
-
-def _sharing() -> Config:
-    return Config()  # mode share, automatic core

@@ -9,29 +9,29 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from hybrid.results.trace import Event, Trace, plain_number
 from hybrid.service.http.problems import Problem
 
+Published = tuple[str, dict[str, Any]]  # kind and data
 _BEAT_S = 15.0  # a comment this often keeps proxies from closing a silent stream
 _MOST_WAITING = 2000
 _TOUCHED = ("wait", "merge", "take_back")  # what the CPU does because of a device
 
 
 class Listener:
-    """One open stream."""
-
     def __init__(self, job: str | None) -> None:
         self.job = job
-        self.waiting: deque[tuple[str, dict[str, Any]]] = deque()
+        self.waiting: deque[Published] = deque(maxlen=_MOST_WAITING)
         self.lost = 0
         self.news = asyncio.Event()
 
     def take(self, kind: str, data: dict[str, Any]) -> None:
         if self.job is not None and data.get("job", data.get("id")) != self.job:
             return
-        if len(self.waiting) >= _MOST_WAITING:
-            self.waiting.popleft()
-            self.lost += 1
+        self.lost += len(self.waiting) == _MOST_WAITING  # the oldest goes
         self.waiting.append((kind, data))
         self.news.set()
 
@@ -42,7 +42,7 @@ class EventBus:
     def __init__(self, max_listeners: int) -> None:
         self._max = max_listeners
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._fresh: deque[tuple[str, dict[str, Any]]] = deque()
+        self._fresh: deque[Published] = deque()
         self._lock = threading.RLock()  # the computing thread may be interrupted while it publishes
         self._scheduled = self.closed = False
         self.listeners: list[Listener] = []
@@ -51,7 +51,6 @@ class EventBus:
         self._loop = loop
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
-        """Hand an event to every listener, soon."""
         if self._loop is None or not self.listeners:
             return
         with self._lock:
@@ -87,14 +86,28 @@ class EventBus:
         self.listeners.append(listener)
         return listener
 
-    def leave(self, listener: Listener) -> None:
-        self.listeners.remove(listener)
 
-    async def stream(self, listener: Listener, first: list[tuple[str, dict[str, Any]]]) -> AsyncIterator[bytes]:
-        """Server-sent events: what is known now, then what happens."""
+class EventStream(StreamingResponse):
+    """Server-sent events as a response: what is known now, then what happens.
+
+    Counts from when it is made, so that no two requests take the last place, until the response ends.
+    """
+
+    def __init__(self, bus: EventBus, job: str | None, first: list[Published]) -> None:
+        self._bus, self._listener = bus, bus.listen(job)
+        super().__init__(self._pieces(first), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._bus.listeners.remove(self._listener)
+
+    async def _pieces(self, first: list[Published]) -> AsyncIterator[bytes]:
+        listener = self._listener
         for kind, data in first:
             yield as_sse(kind, data)
-        while not self.closed:
+        while not self._bus.closed:
             listener.news.clear()  # first: what comes while something is sent is news
             while listener.waiting:  # at once: a reader that has left is noticed between two pieces
                 pieces = [as_sse(*event) for event in listener.waiting]
@@ -110,7 +123,6 @@ class EventBus:
 
 
 def as_sse(kind: str, data: dict[str, Any]) -> bytes:
-    """One event on the wire."""
     return f"event: {kind}\ndata: {json.dumps(data, default=plain_number)}\n\n".encode()
 
 

@@ -32,7 +32,6 @@ class Lines(logging.Formatter):
         return self.redact(printable_lines(text))
 
     def redact(self, text: str) -> str:
-        """The text without secrets."""
         if self._token:
             text = text.replace(self._token, "***")
         return _SECRET.sub(r"\1***", text)

@@ -19,8 +19,6 @@ _SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 class Metrics:
-    """What the service counts about itself."""
-
     def __init__(self) -> None:
         self._counted = CollectorRegistry()
         kept: dict[str, Any] = {"namespace": "tandem", "registry": self._counted}
@@ -47,8 +45,6 @@ class Metrics:
 
 
 class _Page(CollectorRegistry):
-    """The metrics of one answer."""
-
     def __init__(self, gauges: Gauges, counted: CollectorRegistry) -> None:
         super().__init__()
         self._gauges, self._counted = gauges, counted

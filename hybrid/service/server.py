@@ -75,7 +75,6 @@ class Server:
         self._drained = threading.Timer(0, self._stop_running)
 
     def run(self) -> None:
-        """Serve until a signal ends it."""
         keep_few_arenas()
         sys.setswitchinterval(_SWITCH_S)
         listening = bind(self.settings.host, self.settings.port)

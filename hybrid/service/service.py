@@ -18,14 +18,14 @@ from cpu_engine.graph.formats.bounds import bounded
 from hybrid.algorithms import description_of
 from hybrid.algorithms.algorithm import Algorithm
 from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
+from hybrid.graphs.opening import cache_folder
 from hybrid.job.engines import SHARING
-from hybrid.job.opening import cache_folder
-from hybrid.job.warm_up_algorithms import warm_up_batches
+from hybrid.job.warm_up import warm_up_batches
 from hybrid.registry import ALGORITHMS
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
 from hybrid.service.data_roots import DataRoots, ldbc_parts
 from hybrid.service.events import EventBus
-from hybrid.service.http.problems import Problem, problem_of
+from hybrid.service.http.problems import Problem, problem_of, shutting_down
 from hybrid.service.metrics import Metrics
 from hybrid.service.queue.compute import Compute, Stopped
 from hybrid.service.queue.disk import Disk
@@ -41,6 +41,7 @@ from hybrid.service.worker.searches import BatchHelp
 from hybrid.terminal import plural
 
 T = TypeVar("T")
+Origin = dict[str, Any]  # of a graph: enough to open it again
 _log = logging.getLogger(__name__)
 _FILE_THREADS = 2  # that look at clients' files, so that neither the loop nor the threads of results wait for them
 SHARED_OPTIONS = ("npu.mode", "compare.enabled")  # of algorithms that can share their core with a worker
@@ -122,8 +123,6 @@ class Service:
         self._files = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
         self._records = ThreadPoolExecutor(1, thread_name_prefix="journal")  # one: records keep their order
 
-    # ------------------------------------------------------------------------------------------ life
-
     def open(self) -> None:
         """Take the journal, and go on with what is in it."""
         self.journal.open()
@@ -184,8 +183,6 @@ class Service:
     def _tell_workers(self) -> None:
         self.bus.publish("worker", {"workers": self.workers.tell()})
 
-    # ---------------------------------------------------------------------------------------- graphs
-
     async def record(self, call: Callable[..., T], *arguments: Any) -> T:
         """Run what changes jobs or graphs in the journal: beside the loop, in the order of the calls.
 
@@ -199,7 +196,7 @@ class Service:
 
         def require_open() -> None:
             if self.draining:
-                raise Problem(503, "the service is shutting down", "ask again when it is back", retry_after_s=5)
+                raise shutting_down()
 
         def run() -> T:
             try:
@@ -210,11 +207,11 @@ class Service:
 
         return await asyncio.get_running_loop().run_in_executor(self._files, run)
 
-    def add_graph(self, name: str | None, origin: dict[str, Any]) -> Entry:
+    def add_graph(self, name: str | None, origin: Origin) -> Entry:
         """Register a graph from a path or a generator; it is opened soon."""
         return self._take_in(name, origin, self._config_of(name or "", origin))
 
-    def add_upload(self, name: str, file: Path, origin: dict[str, Any]) -> Entry:
+    def add_upload(self, name: str, file: Path, origin: Origin) -> Entry:
         """Register a graph from a file that was uploaded; it becomes the journal's."""
         if ldbc_parts(file):
             raise Problem(422, "an uploaded file may not refer to others", "upload a plain edge list")
@@ -228,7 +225,7 @@ class Service:
             raise
         return self._load(entry, accepted=False)
 
-    def _config_of(self, name: str, origin: dict[str, Any]) -> GraphConfig:
+    def _config_of(self, name: str, origin: Origin) -> GraphConfig:
         directed = origin.get("directed")
         base = dataclasses.replace(
             self.config.graph, path=None, format=origin.get("format", "auto"),
@@ -237,7 +234,7 @@ class Service:
         if "upload" in origin:
             return dataclasses.replace(base, path=str(self.journal.upload_file(name)))
         if origin.get("path") is not None:
-            path = self.roots.find(origin["path"])
+            path = self.roots.find(origin["path"], base.format)
             self.limits.of_file(path)
             return dataclasses.replace(base, path=str(path))
         wanted = GeneratorConfig(**origin["generator"])
@@ -245,13 +242,7 @@ class Service:
         return dataclasses.replace(base, generator=wanted)
 
     def _take_in(
-        self,
-        name: str | None,
-        origin: dict[str, Any],
-        config: GraphConfig,
-        *,
-        accepted: bool = False,
-        keep: bool = True,
+        self, name: str | None, origin: Origin, config: GraphConfig, *, accepted: bool = False, keep: bool = True
     ) -> Entry:
         if not accepted:
             self.compute.require_room()
@@ -275,7 +266,6 @@ class Service:
         self.compute.submit(entry.load, accepted=accepted)
 
     def reopen_graph(self, name: str) -> Entry:
-        """Try again to open a graph that could not be opened."""
         entry = self.catalogue.get(name)
         if entry.state != "failed":
             raise Problem(409, f"the graph is {entry.state}", "only a graph that could not be opened is opened again")
@@ -305,8 +295,6 @@ class Service:
         entry.state = "failed"
         self.bus.publish("graph", {**entry.to_dict(), "state": "unloaded"})
 
-    # ------------------------------------------------------------------------------------ jobs, queries
-
     async def accept(self, job: Job) -> None:
         """``submit`` beside the loop; from then on the job's time is counted, also if the client leaves meanwhile."""
         loop = asyncio.get_running_loop()
@@ -318,7 +306,6 @@ class Service:
         await self.record(submit)
 
     def submit(self, job: Job) -> Job:
-        """Check a job and accept it."""
         entry = self.catalogue.ready(job.graph)
         assert entry.graph is not None
         description = description_of(job.algorithm)
@@ -380,21 +367,14 @@ class Service:
         return count
 
     async def ask(
-        self,
-        graph: str,
-        source: int,
-        answering: Answering,
-        asked: Any = None,
-        *,
-        target: int | None = None,
-        deadline_s: float | None = None,
+        self, graph: str, source: int, answering: Answering, asked: Any = None, *, deadline_s: float | None = None
     ) -> dict[str, Any]:
-        """Answer a single-source query, together with others that come at the same time."""
+        """Answer a single-source query, together with others that come at the same time; ``asked`` may be a vertex."""
         entry = self.catalogue.ready(graph)
         assert entry.searcher is not None
         start = entry.source(source)
-        if target is not None:
-            asked = entry.source(target)
+        if isinstance(asked, int):
+            asked = entry.source(asked)
         loop = asyncio.get_running_loop()
         allowed = min(deadline_s or self.settings.deadline_s, self.settings.deadline_s)
         query = SearchQuery(
@@ -402,8 +382,6 @@ class Service:
         )
         self.compute.ask(query)
         return await query.future
-
-    # ------------------------------------------------------------------------------------------ state
 
     def readiness(self) -> tuple[bool, list[str]]:
         """Whether every graph that was asked for can be asked, and if not, why."""

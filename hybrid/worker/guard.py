@@ -106,7 +106,6 @@ class Guard:
 
     @property
     def largest_batch(self) -> int:
-        """The most searches that one round may carry."""
         return self._solver.largest_batch
 
     def begin(self) -> None:

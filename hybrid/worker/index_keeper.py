@@ -7,44 +7,63 @@ stored. Until it is there, searches go on as without it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
 from hybrid.config.schema import Config
-from hybrid.job.opening import cache_folder
+from hybrid.graphs.opening import cache_folder
 from hybrid.terminal import note
+from hybrid.worker.core_solver import MOST_AT_ONCE, Absent, Answer, Device
 from hybrid.worker.index import CoreIndex, forget_index, index_path, load_index, store_index
-from hybrid.worker.index_solver import IndexSolver
 
 MANY_SEARCHES = 64  # auto: fewer do not ask for an index, which takes the device as long as some of their rounds
 _log = logging.getLogger(__name__)
 
 
-class _Index(Protocol):
-    @property
-    def distance(self) -> np.ndarray: ...
+class IndexSolver(Absent):
+    """A core solver in this very process: core values follow from the index, at once, one search's or a batch's.
 
+    It is believed until the certificate, like any other; if it was wrong, the index is thrown away.
+    """
 
-class IndexMaker(Protocol):
-    """A worker that can be asked for the index of its core."""
+    usable, device, largest_batch = True, "index", MOST_AT_ONCE
 
-    device: str
-    index_failure: str
+    def __init__(self, index: CoreIndex, forget: Callable[[], None] = lambda: None) -> None:
+        super().__init__("")
+        self.index, self._forget = index, forget
+        self.rounds = 0
+        self._answer: Answer | None = None
 
-    def request_index(self) -> bool:
-        """Ask once; False when that cannot be."""
+    def begin(self) -> None:
+        self._answer, self.busy = None, False
 
-    def poll_index(self) -> _Index | None:
-        """The index, once it is there."""
+    def submit(self, values: np.ndarray) -> None:
+        self.rounds += 1
+        closed = self.index.close(np.ascontiguousarray(values, np.int32))
+        received = int(np.count_nonzero(closed >= 0))
+        self._answer = Answer(f"index-{self.rounds:06d}", closed, received, {"device": self.device})
+        self.busy = True
+
+    def poll(self) -> Answer | None:
+        answer, self._answer, self.busy = self._answer, None, False
+        return answer
+
+    abandon = begin
+
+    def distrust(self, reason: str) -> None:
+        """The index is wrong: nobody shall use it again."""
+        self.begin()
+        self.usable, self.failure = False, f"core index: {reason}"
+        self._forget()
 
 
 class IndexKeeper:
     """See the module. ``solver`` is asked for before every search."""
 
-    def __init__(self, path: Path | None, core_size: int, maker: IndexMaker | None) -> None:
+    def __init__(self, path: Path | None, core_size: int, maker: Device | None) -> None:
         self._path, self._maker = path, maker
         self._solver: IndexSolver | None = None
         self._failure = ""
@@ -90,7 +109,7 @@ class IndexKeeper:
 
 
 def index_keeper(
-    config: Config, graph: Graph, core_size: int, searches: float, maker: IndexMaker | None
+    config: Config, graph: Graph, core_size: int, searches: float, maker: Device | None
 ) -> IndexKeeper | None:
     """The keeper that ``npu.index`` asks for; None where it is off, or there is no core."""
     if config.npu.index == "off" or not core_size:

@@ -55,23 +55,13 @@ class PublishedCore:
         """ExchangeError unless the answer may be merged into the vector that was sent."""
         vertices = np.flatnonzero(sent >= 0)
         require_good_answer(
-            answer.pairs,
-            self.size,
-            vertices,
-            sent[vertices],
-            min_step=self.min_step,
-            value_limit=self.value_limit,
+            answer.pairs, self.size, vertices, sent[vertices], min_step=self.min_step, value_limit=self.value_limit
         )
 
     def require_good_rows(self, found: np.ndarray, sent: np.ndarray) -> None:
         """ExchangeError unless every row of the answer may be used."""
         require_good_rows(
-            self.program,
-            found,
-            sent,
-            min_step=self.min_step,
-            value_limit=self.value_limit,
-            out_weight=self.out_weight,
+            self.program, found, sent, min_step=self.min_step, value_limit=self.value_limit, out_weight=self.out_weight
         )
 
     def require_index(self, index: CoreIndexArrays) -> None:

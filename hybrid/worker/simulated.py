@@ -21,10 +21,10 @@ import numpy as np
 
 from exchange.protocol.programs import MIN_PLUS
 from hybrid.config.schema import Config
+from hybrid.devices.model import DeviceModel
+from hybrid.devices.profiles import DIRECT, parse_device
 from hybrid.errors import ConfigError
 from hybrid.planning.calibration import device_model, load_calibration
-from hybrid.planning.device_model import DeviceModel
-from hybrid.planning.device_profiles import DIRECT, parse_device
 from hybrid.results.trace import Event, Trace
 from hybrid.worker.core_programs import Program, core_program
 from hybrid.worker.core_solver import MOST_AT_ONCE, Answer, CoreSolver, first_round
@@ -80,18 +80,16 @@ class _Closure:
 class SimulatedSolver:
     """See the module; satisfies ``hybrid.worker.core_solver.Device`` in the place of a worker."""
 
-    cold = False
+    cold, starting, usable = False, False, True
     directory: Path | None = None
+    largest_batch = MOST_AT_ONCE
+    label = "simulated: "
 
     def __init__(self, model: DeviceModel, *, format: str = "binary", label: str | None = None) -> None:
         self.model, self.format = model, format
         self.device = label or f"simulated:{model.name}"
         self.start_seconds: float | None = None  # it has no start
         self.failure = ""
-        self.usable = True
-        self.starting = False
-        self.largest_batch = MOST_AT_ONCE
-        self.label = "simulated: "
         # Running totals; what happens in rehearsals is not in them.
         self.rounds = 0
         self.modelled_s = 0.0  # of the rounds that were delivered
@@ -116,6 +114,9 @@ class SimulatedSolver:
 
     def start(self) -> None:
         """Nothing starts."""
+
+    def warm_up(self, mode: str, batch: int = 1) -> None:
+        """It is warm."""
 
     def close(self) -> None:
         self._forget()
@@ -148,9 +149,6 @@ class SimulatedSolver:
     def first_values(self, batch: int = 1) -> np.ndarray:
         return first_round(self._begin.size, batch, self.largest_batch)
 
-    def warm_up(self, mode: str, batch: int = 1) -> None:
-        """It is warm."""
-
     def rehearse(self, run: Callable[[CoreSolver], object]) -> int:
         """Let ``run`` ask this device beforehand, untimed, until nothing new is asked; how many runs that took.
 
@@ -168,7 +166,6 @@ class SimulatedSolver:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """What is asked inside is in no total."""
         totals = self.rounds, self.modelled_s, self.delivered, self.computed_on_clock, self.on_clock_s
         try:
             yield
@@ -238,7 +235,6 @@ class SimulatedSolver:
     # ------------------------------------------------------------------------------------------ for the record
 
     def describe(self) -> dict[str, Any]:
-        """What the summary says about the device that is not there."""
         model = self.model
         return {
             "device": self.device,
@@ -255,7 +251,6 @@ class SimulatedSolver:
     # --------------------------------------------------------------------------------------------- the index
 
     def request_index(self) -> bool:
-        """Ask once for the hops between all core vertices; False, and ``index_failure``, when that cannot be."""
         if not self.usable:
             self.index_failure = self.failure
             return False

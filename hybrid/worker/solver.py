@@ -132,7 +132,6 @@ class WorkerSolver:
         self._trace.add("coordinator", "await", began, why="a first round, which no run needs")
 
     def first_values(self, batch: int = 1) -> np.ndarray:
-        """A round that no run needs, as large as those to come."""
         assert self._core is not None
         program = self._core.program
         return first_round(self._core.size, batch, self.largest_batch, program.empty, program.dtype)
@@ -140,13 +139,13 @@ class WorkerSolver:
     def rehearse(self, run: Callable[[CoreSolver], object]) -> object:
         """A device that is there needs none."""
 
-    def uncounted(self) -> AbstractContextManager[None]:
-        """A device that is there counts everything."""
-        return nullcontext()
-
     def describe(self) -> dict[str, Any] | None:
         """It is real: the record has its name and its start."""
         return None
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """A device that is there counts everything."""
+        return nullcontext()
 
     def publish_edges(
         self,
@@ -221,7 +220,6 @@ class WorkerSolver:
 
     @property
     def largest_batch(self) -> int:
-        """The most vectors that one round on the published core may carry (``exchange.max_bytes``)."""
         return self._mailbox.largest_batch
 
     def submit(self, values: np.ndarray) -> None:
@@ -255,7 +253,6 @@ class WorkerSolver:
         self._act(messages.Withdraw("the CPU converged first"))
 
     def do_without(self, reason: str) -> None:
-        """There can be no worker here."""
         self._act(messages.WorkerLost(reason))
 
     def distrust(self, reason: str) -> None:
@@ -264,7 +261,6 @@ class WorkerSolver:
     # -------------------------------------------------------------------------------------- the index
 
     def request_index(self) -> bool:
-        """Ask once for the hops between all core vertices; False, and ``index_failure``, when that cannot be."""
         if self._index is not None or self._index_asked:
             return True
         try:

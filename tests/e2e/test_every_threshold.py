@@ -12,9 +12,10 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.job.proof import prove_or_repair
-from hybrid.job.warm_up import looks_deep, make_engine
+from hybrid.job.warm_up import looks_deep
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from hybrid.worker.solver import WorkerSolver

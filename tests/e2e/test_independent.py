@@ -23,7 +23,7 @@ from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.algorithms.proof import restore
 from hybrid.config import load_config
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from tests.conftest import sweep
 from tests.e2e.test_real_graphs import GRAPHS
 

@@ -12,13 +12,13 @@ from cpu_engine.bfs.certificate import certify
 from cpu_engine.bfs.many.check import check_levels
 from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.bfs.ranks.many import ManyBfsOnRanks
+from cpu_engine.comm.collectives import RankInfo, gather
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, make_layout
 from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.ranks.split import PartSplit
-from hybrid.ranks.collectives import RankInfo, gather
 from hybrid.ranks.parts import build_part
 
 ENGINES = (("async", "basp"), ("async", "bsp"), ("level", "bsp"))

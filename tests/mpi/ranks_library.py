@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.comm.collectives import RankInfo, gather
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import Driver
@@ -18,7 +19,6 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import make_layout, partition_graph
 from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.ranks.algorithms import NAMES, rank_algorithm
-from hybrid.ranks.collectives import RankInfo, gather
 from hybrid.ranks.parts import build_part
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cpu_engine.comm.collectives import RankInfo, gather
 from cpu_engine.comm.mpi import MpiTransport
 from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
 from cpu_engine.graph.store.graph_store import open_store
 from cpu_engine.programs import ProgramOnRanks, VertexProgram, run
-from hybrid.ranks.collectives import RankInfo, gather
 from tests.property.test_vertex_programs import BFS, COMPONENTS, PAGERANK, SSSP
 
 

@@ -54,6 +54,27 @@ def test_ranks_in_the_configuration_are_enough(jobs: Jobs, ranks: int, engine: s
     assert {f"rank {rank}" for rank in range(ranks)} <= {event["actor"] for event in events}
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "settings"),
+    [("pagerank", ()), ("bfs", ("npu.batch=4", "source=random:6")), heavy("wcc", ()), heavy("sssp", ())],
+)
+def test_a_worker_beside_ranks_whatever_the_algorithm(jobs: Jobs, algorithm: str, settings: tuple[str, ...]) -> None:
+    """Real ranks and a real worker: every round is merged, and the result is the one of one rank."""
+    done = jobs.run(
+        *SMALL, "ranks=2", f"algorithm={algorithm}", "npu.mode=share", "core.size=40", "compare.repeats=1", *settings
+    )
+    assert done.returncode == 0, done.stderr
+    summary = finished(jobs).summary
+    assert summary["certified"] is True
+    assert summary["npu"]["rounds_merged"] > 0, summary["npu"]
+    assert summary["npu"]["values_rejected"] == 0
+    assert_records_fit(jobs.out)
+    if algorithm == "bfs":
+        assert_exact(finished(jobs), kronecker_pairs(), directed=False)
+    again = finish(jobs.start_command([sys.executable, "run.py", "validate", str(jobs.out)]))
+    assert again.returncode == 0, again.stderr
+
+
 def test_the_effective_configuration_runs_again(jobs: Jobs) -> None:
     assert jobs.run(*SMALL, "ranks=2", "result.report=true").returncode == 0
     assert (jobs.out / "report.html").stat().st_size > 0

@@ -14,15 +14,14 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
+from hybrid.devices.profiles import PROFILES, fixed_delay
 from hybrid.job.proof import prove_or_repair_many
-from hybrid.job.warm_up import make_engine
 from hybrid.offload.many_sources import ManyEngine
 from hybrid.offload.traverse import traverse_alone, traverse_together
-from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.results.trace import Trace
 from hybrid.worker.index import CoreIndex, compute_index, core_digest, index_path, load_index, store_index
-from hybrid.worker.index_keeper import IndexKeeper
-from hybrid.worker.index_solver import IndexSolver
+from hybrid.worker.index_keeper import IndexKeeper, IndexSolver
 from hybrid.worker.simulated import SimulatedSolver
 from tests import naive
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid.config.schema import ServiceConfig
+from hybrid.service.http import connections
 from hybrid.service.http.access import STRANGER, Gate
 from hybrid.service.http.connections import FEWEST, MOST_HEAD_BYTES, MOST_WAITING, RESERVED, Connections
 from hybrid.service.metrics import Metrics
@@ -215,3 +216,9 @@ def test_busy_connections_are_not_closed_for_others() -> None:
 def test_connections_stay_below_the_files_that_may_be_open() -> None:
     assert Connections(ServiceConfig(max_connections=5000), files=1024).most == 1024 - 256 - RESERVED
     assert Connections(ServiceConfig(max_connections=50), files=1024).most == 50
+
+
+def test_bursts_that_are_not_looked_at_yet_stay_below_the_file_limit() -> None:
+    """2,500 connections at once under ``ulimit -n 1024``: with 128 to a turn, accept() failed for a second."""
+    turns = 4  # accepted, its task, connection_made, and the closing of the one that goes for it
+    assert turns * connections.BURST + 64 <= connections.OTHER_FILES

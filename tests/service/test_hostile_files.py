@@ -11,8 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from cpu_engine.graph.build.builder import build_graph
+from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.store.graph_store import save_store
 from hybrid.client import ServiceError
 from tests.conftest import eventually
 from tests.service.conftest import Running, running
@@ -153,3 +157,48 @@ def test_names_that_no_client_can_write_are_not_listed(tmp_path: Path) -> None:
                 service.client.open(name)
             assert caught.value.status in (404, 422)
     assert "Traceback" not in service.log.read_text()
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("g.txt", "# no description, by its first line\n1 2\ngraph.g.edge-file = ../out/secret\n"
+              "graph.g.vertex-file = g.v\n"),
+    ("g.e", "1 2\n"),
+])  # fmt: skip
+@pytest.mark.parametrize("format", ["ldbc", "auto"])
+def test_no_format_leads_out_of_the_data_roots(tmp_path: Path, name: str, text: str, format: str) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    for folder in (data, out):
+        folder.mkdir()
+    (out / "secret").write_text("graph.g.directed = SECRET\nSECRET\n")
+    (data / name).write_text(text)
+    (data / "g.v").write_text("1\n2\n")
+    (data / "g.properties").symlink_to(out / "secret")
+    with running(tmp_path, f"service.data_roots=[{data}]") as service:
+        body = json.dumps({"path": name, "format": format, "id": "g"}).encode()
+        status, _, answer = raw(service, "POST", "/v1/graphs", body, Content_Type="application/json")
+        if status == 202:
+            eventually(lambda: state(service, "g") in ("failed", "ready"))
+            answer = json.dumps(service.client.graph("g")).encode()
+        assert b"SECRET" not in answer
+        assert status == 403 or (name, format) == ("g.txt", "auto")
+
+
+def test_no_refusal_of_a_graph_names_a_folder_of_the_machine(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    graph = build_graph(EdgeList(np.array([1, 2]), np.array([2, 3])), directed=True)
+    save_store(graph, data / "stored")
+    (data / "near.properties").write_text("graph.n.edge-file = nearly.e\ngraph.n.vertex-file = nearlx.v\n")
+    (data / "nearly.v").write_text("1\n2\n")
+    (data / "far.properties").write_text(f"graph.n.edge-file = {'x' * 5000}/far.e\ngraph.n.vertex-file = no/far.v\n")
+    (data / "long.properties").write_text(f"graph.n.edge-file = far.e\ngraph.n.directed = {'x' * 50_000}\n")
+    with running(tmp_path, f"service.data_roots=[{data}]") as service:
+        for name in ("stored", "near.properties", "far.properties", "long.properties"):
+            body = json.dumps({"path": name, "directed": False, "id": name}).encode()
+            status, _, text = raw(service, "POST", "/v1/graphs", body, Content_Type="application/json")
+            problem = json.loads(text)
+            if status == 202:
+                eventually(lambda name=name: state(service, name) == "failed")
+                problem = service.client.graph(name)["problem"]
+            assert str(tmp_path) not in json.dumps(problem)
+            assert len(json.dumps(problem)) < 3000

@@ -20,7 +20,7 @@ import pytest
 import hybrid
 from hybrid.client import ServiceError
 from hybrid.config import load_config
-from hybrid.job.opening import open_graph
+from hybrid.graphs.opening import open_graph
 from hybrid.results.trace import Trace
 from hybrid.service.rank_pool.folders import PREFIX, SHARED_MEMORY
 from hybrid.service.rank_pool.pool import PoolLost, RankPool

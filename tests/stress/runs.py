@@ -33,7 +33,7 @@ from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Check, Found, Task
 from hybrid.api.options import configured
 from hybrid.api.personalised import PersonalisedPageRank
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.offload.traverse import traverse_alone
 
 Run = Callable[[np.random.Generator, Graph], str | None]

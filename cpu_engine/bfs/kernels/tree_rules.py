@@ -72,3 +72,20 @@ def check_edges_step(src, dst, parent, depth, confirmed, inside, wrong, example)
     threads = inside.size
     for t in prange(threads):
         inside[t] = check_share_step(int64(t), threads, src, dst, parent, depth, confirmed, wrong, example)
+
+
+@njit(cache=True, parallel=True)
+def count_spans_step(src, dst, depth, inside, wrong):
+    """Count the edges with both ends in the tree, and those that span more than a level or leave it.
+
+    Invariant  ``depth`` is -1 outside the tree.   Races  thread t owns inside[t] and wrong[t].   Work  O(edges).
+    """
+    threads = inside.shape[0]
+    for t in prange(threads):
+        both = false = 0
+        for i in range(src.shape[0] * t // threads, src.shape[0] * (t + 1) // threads):
+            u, v = depth[src[i]], depth[dst[i]]
+            both += u >= 0 and v >= 0
+            false += (u < 0) != (v < 0) or abs(u - v) > 1
+        inside[t] += both
+        wrong[t] += false

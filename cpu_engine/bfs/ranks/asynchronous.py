@@ -6,31 +6,17 @@ between two quanta. Invariant: a value only ever falls, and every fall is either
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from cpu_engine.bfs.asynchronous import AsyncBfs
 from cpu_engine.comm.requests import Message
+from cpu_engine.ranks.outside import Outside
 from cpu_engine.ranks.split import PartSplit, local_id
 from cpu_engine.ranks.statistics import RankStatistics
 
 
-class Outside(Protocol):
-    """What else changes values: the core solver's side of the job. All calls come between two quanta."""
-
-    def outgoing(self) -> list[Message]:
-        """Messages to other ranks, to be sent now."""
-
-    def arrived(self, message: Message) -> None:
-        """A message for this side has come."""
-
-    def idle(self) -> bool:
-        """Whether nothing is under way that could still change a value."""
-
-
 class AsyncWorker:
-    """See the module; satisfies ``comm.rounds.Worker``."""
+    """See the module; satisfies ``comm.rounds.Worker`` and ``outside.Host``."""
 
     def __init__(self, split: PartSplit, statistics: RankStatistics | None = None) -> None:
         self._split = split
@@ -42,6 +28,8 @@ class AsyncWorker:
     def start(self, root: int, *, withhold_core: bool, outside: Outside | None, statistics: RankStatistics) -> None:
         """Begin at an internal id; every part that has a copy of it knows its value."""
         self.statistics, self._outside = statistics, outside
+        if outside is not None:
+            outside.bind(self)
         self.engine.start(local_id(self._split.part, root), withhold_core=withhold_core)
 
     @property
@@ -56,6 +44,12 @@ class AsyncWorker:
         """The values of these were lowered by something that knows no parents."""
         self._parent[vertices] = -1
         self.engine.notice(vertices)
+
+    def can_step(self) -> bool:
+        return self.engine.can_step()
+
+    def take_core_back(self) -> None:
+        self.engine.take_core_back()
 
     def compute(self) -> bool:
         if not self.engine.can_step():

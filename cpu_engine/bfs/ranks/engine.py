@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.bfs.ranks.asynchronous import AsyncWorker, Outside
+from cpu_engine.bfs.ranks.asynchronous import AsyncWorker
 from cpu_engine.bfs.ranks.level_synchronous import LevelBfsOnRanks
 from cpu_engine.bfs.ranks.parents import ask_parents, settle_parents
 from cpu_engine.comm.rounds import basp_rounds, bsp_rounds
 from cpu_engine.comm.substrate import DISTANCE_PUSHED, Sync
 from cpu_engine.comm.termination import Termination
 from cpu_engine.graph.partition.part import Part
+from cpu_engine.ranks.outside import Outside, peers_of
 from cpu_engine.ranks.split import PartSplit
 from cpu_engine.ranks.statistics import RankStatistics
 
@@ -70,15 +71,19 @@ class RankEngine:
             termination = Termination(part.part, part.layout.parts)
             report = yield from basp_rounds(worker, self._field, termination)
         else:
-            parts = range(part.layout.parts) if outside is not None else ()
-            others = tuple(q for q in parts if q != part.part)
+            others = peers_of(part, outside)
             report = yield from bsp_rounds(worker, self._field, others, others)
         statistics.take(report, self._field)
         level, parent = worker.engine.unfinished()
         parents = yield from settle_parents(part, level, parent, statistics)
-        if part.layout.owner_of[root] == part.part:
-            parents[level[: part.masters] == 0] = root
+        parents[level[: part.masters] == 0] = root
         return SearchOutcome(level[: part.masters], parents, statistics)
+
+    @property
+    def local_parents(self) -> np.ndarray:
+        """After a search: the masters' parents as local ids; -2 - q where only part q knows it."""
+        parent = self._level.parent if self._level is not None else self.worker.engine.unfinished()[1]  # type: ignore[union-attr]
+        return parent[: self.part.masters]
 
     def count_redundant(self, statistics: RankStatistics) -> None:
         """After a search, off the clock: how often a vertex was expanded again, or for nothing."""

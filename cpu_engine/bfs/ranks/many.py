@@ -23,11 +23,13 @@ from cpu_engine.comm.requests import Driver
 from cpu_engine.comm.rounds import RoundsReport, agree, trade
 from cpu_engine.comm.substrate import DISTANCE_PUSHED, Phase, Sync
 from cpu_engine.comm.updates import pack_updates, unpack_updates
+from cpu_engine.ranks.outside import CoreLevels
 from cpu_engine.ranks.split import PartSplit, local_id
 from cpu_engine.ranks.statistics import RankStatistics
 
 PULL_SHARE = 1 / 2  # pull once the frontier has more than this share of the part's arcs
 _NONE = np.uint64(0)
+_NEVER = np.uint32(0xFFFFFFFF)
 _FEWEST_PLANES = 4
 
 
@@ -77,16 +79,26 @@ class ManyBfsOnRanks:
         self._looked = np.zeros(numba.get_num_threads(), np.int64)
         self._degree = np.diff(part.out_offsets)
         self._report, self._statistics = RoundsReport(), RankStatistics()
+        self._outside: CoreLevels | None = None
+        self._withheld = False
+        self._due = np.empty((0, split.core_size), np.uint32)  # [root, core master]: the level that the solver gives it
 
-    def search(self, roots: np.ndarray) -> Driver[ManySearchOutcome]:
-        """Levels from each of any number of internal ids, which may repeat."""
+    def search(
+        self, roots: np.ndarray, outside: CoreLevels | None = None, *, withhold_core: bool = False
+    ) -> Driver[ManySearchOutcome]:
+        """Levels from each of any number of internal ids, which may repeat.
+
+        ``withhold_core``: a core solver says when the core's own edges reach a core vertex. After every level it is
+        given the core vertices that were reached in another way, so that what it says holds for the next one.
+        """
+        self._outside = outside
         roots = np.asarray(roots, np.int64)
         self._report, self._statistics = RoundsReport(), RankStatistics()
         self._sync.restart_statistics()
         table = Table(self._part.masters, roots.size, np.uint8)
         for first in range(0, roots.size, ROOTS_PER_PASS):
             together = roots[first : first + ROOTS_PER_PASS]
-            depth = yield from self._search_pass(together)
+            depth = yield from self._search_pass(together, withhold_core)
             with self._statistics.computing():
                 table.make_room_for(depth)
                 planes = self._planes[: depth.bit_length()]
@@ -94,11 +106,14 @@ class ManyBfsOnRanks:
         self._statistics.take(self._report, self._sync)
         return ManySearchOutcome(table.by_root(), self._statistics)
 
-    def _search_pass(self, roots: np.ndarray) -> Driver[int]:
+    def _search_pass(self, roots: np.ndarray, withhold_core: bool) -> Driver[int]:
         """All levels from up to 64 roots, in seen and planes; returns the depth of the last one."""
         report, statistics = self._report, self._statistics
         frontier = self._start(roots)
-        depth = 0
+        depth, awaited = 0, 0
+        if self._outside is not None:
+            self._withheld = yield from self._outside.start(roots.size, withhold_core)
+            yield from self._close(0)
         while True:
             with statistics.computing(depth):
                 found = self._expand(frontier)
@@ -107,8 +122,10 @@ class ManyBfsOnRanks:
                 masters = self._settle(masters, depth + 1)
             mirrors = yield from self._spread(masters)
             frontier = np.concatenate((masters, mirrors))
+            if self._outside is not None:
+                awaited = yield from self._close(depth + 1)
             report.rounds += 1
-            total = yield from agree(np.array([frontier.size], np.int64), "sum", report)
+            total = yield from agree(np.array([frontier.size + awaited], np.int64), "sum", report)
             if int(total[0]) == 0:
                 return depth
             depth += 1
@@ -117,6 +134,7 @@ class ManyBfsOnRanks:
         """Forget the last pass; the copies of the roots that this part has are the frontier."""
         for words in (self._seen, self._front, self._fresh, self._planes):
             words.fill(0)
+        self._withheld, self._due = False, np.full((roots.size, self._split.core_size), _NEVER)
         places = [local_id(self._part, int(root)) for root in roots]
         for bit, place in enumerate(places):
             if place is not None:
@@ -127,7 +145,7 @@ class ManyBfsOnRanks:
 
     def _expand(self, frontier: np.ndarray) -> np.ndarray:
         """Look for new bits over the part's own arcs, into ``fresh``; the vertices that got any, ascending."""
-        view = self._split.all_edges
+        view = self._split.outside_core if self._withheld else self._split.all_edges
         if frontier.size == 0:
             return frontier
         if int(self._degree[frontier].sum()) > self._pull_share * self._split.graph.m:
@@ -155,6 +173,10 @@ class ManyBfsOnRanks:
 
     def _settle(self, masters: np.ndarray, level: int) -> np.ndarray:
         """Record the bits that are new as this level; the masters that have any, which are its frontier."""
+        if self._outside is not None:
+            core = self._split.core_size
+            self._fresh[:core] |= _words(self._due <= level) & ~self._seen[:core]
+            masters = np.union1d(masters, np.flatnonzero(self._fresh[:core])).astype(np.int32)
         new = self._fresh[masters] & ~self._seen[masters]
         self._fresh[masters] = 0
         some = new != _NONE
@@ -164,6 +186,16 @@ class ManyBfsOnRanks:
         if masters.size:
             self._record(masters, new, level)
         return masters
+
+    def _close(self, level: int) -> Driver[int]:
+        """Tell the core solver what was reached at this level; how many bits it will set at later ones."""
+        core = self._split.core_size
+        assert self._outside is not None
+        due, self._withheld = yield from self._outside.close(self._front[:core].copy(), level)
+        if due is not None:
+            np.minimum(self._due, due, out=self._due)
+        later = _words(self._due != _NEVER) & ~self._seen[:core]
+        return int(np.unpackbits(later.view(np.uint8)).sum())
 
     def _record(self, masters: np.ndarray, new: np.ndarray, level: int) -> None:
         planes = self._planes.shape[0]
@@ -202,3 +234,11 @@ def _positions(agreed: AgreedList, vertices: np.ndarray) -> np.ndarray:
     at = np.searchsorted(ids, vertices)
     at[at == ids.size] = 0
     return at[ids[at] == vertices]
+
+
+def _words(bits: np.ndarray) -> np.ndarray:
+    """bool[root, vertex] as a word per vertex."""
+    words = np.zeros(bits.shape[1], np.uint64)
+    for bit, row in enumerate(bits):
+        words |= row.astype(np.uint64) << np.uint64(bit)
+    return words

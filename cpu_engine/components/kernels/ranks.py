@@ -26,7 +26,7 @@ def link(u, v, root):
 
 
 @njit(cache=True, parallel=True)
-def link_some_step(offsets, neighbours, root, nth):
+def link_some_step(begin, end, neighbours, root, nth):
     """Join each vertex with the nth entry of its row, if it has so many.
 
     Invariant  root[v] <= v, and the trees of ``root`` join only what is connected.
@@ -34,12 +34,12 @@ def link_some_step(offsets, neighbours, root, nth):
     Work       O(vertices).
     """
     for v in prange(root.size):
-        if offsets[v] + nth < offsets[v + 1]:
-            link(v, neighbours[offsets[v] + nth], root)
+        if begin[v] + nth < end[v]:
+            link(v, neighbours[begin[v] + nth], root)
 
 
 @njit(cache=True, parallel=True)
-def link_rest_step(offsets, neighbours, root, first, largest):
+def link_rest_step(begin, end, neighbours, root, first, largest):
     """Join each vertex outside the tree ``largest`` with the entries of its row from the ``first`` one on.
 
     Invariant  as link_some_step. Called for rows both ways, it leaves out only arcs inside ``largest``.
@@ -48,7 +48,7 @@ def link_rest_step(offsets, neighbours, root, first, largest):
     """
     for v in prange(root.size):
         if root[v] != largest:
-            for e in range(offsets[v] + first, offsets[v + 1]):
+            for e in range(begin[v] + first, end[v]):
                 link(v, neighbours[e], root)
 
 

@@ -7,7 +7,7 @@ check comes when the edges are there (``build_graph``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpu_engine.counted import plural
@@ -25,6 +25,7 @@ from cpu_engine.graph.formats import (
     metis,
     sniff,
 )
+from cpu_engine.graph.formats.part_files import files_of
 from cpu_engine.graph.formats.source import TextSource, check_file
 from cpu_engine.graph.formats.survey import survey_text
 from cpu_engine.graph.memory import require_bytes
@@ -93,6 +94,13 @@ def require_room(extent: Extent, directed: bool | None, *, consume: bool) -> Non
         f"building a graph of about {plural(extent.edges, 'edge')} and {plural(extent.vertices, 'vertex')}",
         "use a machine with more memory, or a smaller graph",
     )
+
+
+def path_extent(path: Path, format: str = "auto") -> Extent:
+    """The size of the graph in a file or in several; InputError where one cannot be read as the format."""
+    extents = [file_extent(file, format) for file in files_of(path)]
+    edges, vertices = sum(one.edges for one in extents), sum(one.vertices for one in extents)
+    return extents[0] if len(extents) == 1 else replace(extents[0], edges=edges, vertices=vertices)
 
 
 def file_extent(path: Path, format: str = "auto") -> Extent:

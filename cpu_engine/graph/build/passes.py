@@ -59,6 +59,7 @@ class Layout:
     bits: int
     entry: np.dtype
     id: np.dtype
+    columns: int  # how many there are
 
     @property
     def buckets(self) -> int:
@@ -124,16 +125,20 @@ class Spare:
         return [np.empty(*new) if old is None else old for old, new in zip(found, wanted, strict=True)]
 
 
-def choose_layout(entries: int, span: int, id_dtype: np.dtype) -> Layout:
-    """Buckets that fit a cache, and entries of 32 bits wherever a few more buckets make that possible."""
-    bits = max((span - 1).bit_length(), 1)
-    group = min(GROUP_LOG, bits)
-    log_b = min((entries >> ENTRIES_PER_BUCKET_LOG).bit_length(), MAX_BUCKETS_LOG, bits - group)
-    narrow = max(2 * bits - 32, 0)
-    if log_b < narrow <= min(MAX_NARROW_BUCKETS_LOG, bits - group) and entries >> narrow >= NARROW_BUCKET:
+def choose_layout(entries: int, span: int, id_dtype: np.dtype, columns: int | None = None) -> Layout:
+    """Buckets that fit a cache, and entries of 32 bits wherever a few more buckets make that possible.
+
+    ``columns``: how many there are, if not as many as rows.
+    """
+    columns = span if columns is None else columns
+    row_bits, bits = (max((count - 1).bit_length(), 1) for count in (span, columns))
+    group = min(GROUP_LOG, row_bits)
+    log_b = min((entries >> ENTRIES_PER_BUCKET_LOG).bit_length(), MAX_BUCKETS_LOG, row_bits - group)
+    narrow = max(row_bits + bits - 32, 0)
+    if log_b < narrow <= min(MAX_NARROW_BUCKETS_LOG, row_bits - group) and entries >> narrow >= NARROW_BUCKET:
         log_b = narrow
     wide = log_b < narrow or id_dtype.itemsize > 4
-    return Layout(span, log_b, group, bits, np.dtype(np.uint64 if wide else np.uint32), id_dtype)
+    return Layout(span, log_b, group, bits, np.dtype(np.uint64 if wide else np.uint32), id_dtype, columns)
 
 
 def lanes_for(entries: int) -> int:
@@ -169,6 +174,28 @@ def scatter_edges(
     return Scattered(entries, entry_weight, bucket_begin), found
 
 
+def scatter_pieces(pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]], layout: Layout) -> Scattered:
+    """Scatter entries (row, column, weight) that came in pieces to the buckets of their rows; the pieces are freed."""
+    lanes, parts = _lanes_and_parts(max((rows.size for rows, _, _ in pieces), default=0))
+    counts, facts = np.zeros((len(pieces), parts, layout.buckets), np.int64), np.zeros((parts, 3), np.int64)
+    for at, (rows, columns, weight) in enumerate(pieces):
+        edges = Edges(rows, columns, weight, 0, False, False)
+        count_edges_step(edges, layout.shape(), lanes, _ticket(), counts[at], facts, np.empty(0, np.uint8))
+    bucket_begin, starts = _starts(counts.reshape(-1, layout.buckets))
+    entries = np.empty(int(bucket_begin[-1]), layout.entry)
+    heavy = [weight.dtype for _, _, weight in pieces if weight.size]
+    entry_weight = np.empty(entries.size if heavy else 0, heavy[0] if heavy else np.int64)
+    lines, cursor = _lines(lanes, layout), np.empty((lanes, layout.buckets), np.int64)
+    for at in range(len(pieces)):
+        rows, columns, weight = pieces[at]
+        pieces[at] = (rows[:0], columns[:0], weight[:0])
+        edges = Edges(rows, columns, weight, 0, False, False)
+        mine = np.ascontiguousarray(starts[at * parts : (at + 1) * parts])
+        scatter_edges_step(edges, layout.shape(entries), _ticket(), mine, cursor, lines, entries, entry_weight)
+        del rows, columns, weight, edges
+    return Scattered(entries, entry_weight, bucket_begin)
+
+
 def gather_rows(scattered: Scattered, layout: Layout, drop_duplicates: bool) -> Rows:
     """Turn scattered entries into rows, in their own memory."""
     columns, sizes = scattered.entries.view(layout.id), np.diff(scattered.bucket_begin)
@@ -185,12 +212,12 @@ def gather_rows(scattered: Scattered, layout: Layout, drop_duplicates: bool) -> 
         if above >= up_to:
             continue
         scratch = np.empty((lanes, up_to), layout.id)
-        seen = np.zeros((lanes, layout.span // 64 + 1 if drop_duplicates else 0), np.uint64)
+        seen = np.zeros((lanes, layout.columns // 64 + 1 if drop_duplicates else 0), np.uint64)
         buckets = Buckets(scattered.entries, columns, scattered.bucket_begin, above, up_to)
         shape, made = layout.shape(scattered.entries), Gathered(row_begin, row_size, kept)
         if weighted:
             scratch_weight = np.empty((lanes, up_to), scattered.weight.dtype)
-            place = np.empty((lanes, layout.span if drop_duplicates else 0), np.int32)
+            place = np.empty((lanes, layout.columns if drop_duplicates else 0), np.int32)
             gather_weighted_step(
                 buckets, scattered.weight, shape, _ticket(), made, scratch, scratch_weight, seen, place
             )

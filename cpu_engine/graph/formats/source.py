@@ -44,14 +44,10 @@ def check_file(path: Path) -> int:
             f"cannot be looked at: {error.strerror}", path=path, fix="check the path and its rights"
         ) from None
     if stat.S_ISDIR(info.st_mode):
-        inside = (
-            sorted(entry.name for entry in path.iterdir() if entry.is_file())[:5] if os.access(path, os.R_OK) else []
-        )
-        fix = f"name a file in it, such as {', '.join(inside)}" if inside else "name a graph file"
         if (path / "meta.json").exists() and (path / "out_offsets.npy").exists():
             fix = "build the store again from the edge list"
             raise InputError("is a stored graph whose meta.json is damaged", path=path, fix=fix)
-        raise InputError("is a directory, not a graph file", path=path, fix=fix)
+        raise InputError("is an empty directory, not a graph", path=path, fix="name a file, or put part files there")
     if not stat.S_ISREG(info.st_mode):
         raise InputError("is not a regular file", path=path, fix="write the graph to a file first")
     if not os.access(path, os.R_OK):

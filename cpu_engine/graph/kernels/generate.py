@@ -36,10 +36,11 @@ def scramble(x, mask, shift, factor, addend):
 
 
 @njit(cache=True, parallel=True)
-def fill_kronecker_step(src, dst, scale, seed, below_a, below_ab, below_abc, shift, factor, addend):
+def fill_kronecker_step(src, dst, first, scale, seed, below_a, below_ab, below_abc, shift, factor, addend):
     """Draw Kronecker edges: ``scale`` choices of a quadrant each, 32 random bits per choice, then scrambled ids.
 
-    Invariant  edge i depends on the arguments and i alone; all ids are in [0, 2^scale).
+    Invariant  src[i], dst[i] is edge ``first + i``, which depends on the arguments and its number alone; all ids are in
+               [0, 2^scale).
     Races      iteration i writes only src[i] and dst[i].
     Work       O(edges * scale).
     """
@@ -48,7 +49,7 @@ def fill_kronecker_step(src, dst, scale, seed, below_a, below_ab, below_abc, shi
     for i in prange(src.shape[0]):
         u = np.uint64(0)
         v = np.uint64(0)
-        counter = np.uint64(i) * draws
+        counter = (first + np.uint64(i)) * draws
         bits = np.uint64(0)
         for depth in range(scale):
             if depth & 1 == 0:
@@ -66,15 +67,15 @@ def fill_kronecker_step(src, dst, scale, seed, below_a, below_ab, below_abc, shi
 
 
 @njit(cache=True, parallel=True)
-def fill_uniform_step(src, dst, scale, seed):
+def fill_uniform_step(src, dst, first, scale, seed):
     """Draw both ends of each edge uniformly from [0, 2^scale), scale at most 32.
 
-    Invariant  edge i depends on the arguments and i alone.
+    Invariant  as fill_kronecker_step.
     Races      iteration i writes only src[i] and dst[i].
     Work       O(edges).
     """
     mask = (ONE << np.uint64(scale)) - ONE
     for i in prange(src.shape[0]):
-        bits = splitmix(seed, np.uint64(i))
+        bits = splitmix(seed, first + np.uint64(i))
         src[i] = bits & mask
         dst[i] = (bits >> S32) & mask

@@ -29,7 +29,7 @@ class Layout:
     grid: tuple[int, int]  # rows, columns; part p is at (p // columns, p % columns)
     threshold: int  # uvc: in-degrees above it are high
     bounds: np.ndarray  # int64[parts + 1], positions in the user's order; empty ranges are allowed
-    owner_of: np.ndarray  # uint16[n] (uint32 beyond 65,536 parts), by internal id
+    owner_of: np.ndarray  # uint16[n] (uint32 beyond 65,536 parts), by internal id; empty: no rank has it whole
     weighted: bool = False  # parts carry their arcs' weights
     symmetric: bool = False  # of a directed graph: every arc both ways, so that in-arcs are all neighbours
 

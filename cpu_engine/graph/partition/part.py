@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -109,15 +110,12 @@ class Part:
     def local_of(self, internal_ids: np.ndarray) -> np.ndarray:
         """The local id of each of these internal ids, -1 for a vertex that has no copy here; int32."""
         wanted = np.asarray(internal_ids)
-        owners = self.layout.owner_of[wanted]
         found = np.full(wanted.shape, -1, np.int32)
-        for q in np.unique(owners).tolist():
-            begin, end = (0, self.masters) if q == self.part else self.mirror_bounds[q : q + 2].tolist()
+        for begin, end in ((0, self.masters), *pairwise(self.mirror_bounds.tolist())):
             if begin < end:
-                asked = np.flatnonzero(owners == q)
-                at = begin + np.searchsorted(self.internal_of[begin:end], wanted[asked])
-                here = (at < end) & (self.internal_of[np.minimum(at, end - 1)] == wanted[asked])
-                found[asked[here]] = at[here]
+                at = begin + np.searchsorted(self.internal_of[begin:end], wanted)
+                here = (at < end) & (self.internal_of[np.minimum(at, end - 1)] == wanted)
+                found[here] = at[here]
         return found
 
     def _linked(self) -> Links:

@@ -21,14 +21,14 @@ def sum_of_row(row, contribution):
 
 
 @njit(cache=True, parallel=True)
-def sum_in_arcs_step(cuts, in_offsets, in_sources, contribution, sums):
+def sum_in_arcs_step(cuts, begin, end, in_sources, contribution, sums):
     """sums[v] = what the in-arcs that are here bring to v; ``cuts`` are blocks of vertices with about as many arcs.
 
     Invariant  contribution is only read.   Races  iteration b writes the sums of block b only.   Work  O(arcs).
     """
     for b in prange(cuts.size - 1):
         for v in range(cuts[b], cuts[b + 1]):
-            sums[v] = sum_of_row(in_sources[in_offsets[v] : in_offsets[v + 1]], contribution)
+            sums[v] = sum_of_row(in_sources[begin[v] : end[v]], contribution)
 
 
 @njit(cache=True)

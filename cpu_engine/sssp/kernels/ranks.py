@@ -28,7 +28,8 @@ _NOT_MIDDLE = np.uint8(0xFF ^ MIDDLE)
 class Arcs(NamedTuple):
     """A part's out-arcs: targets as uint32 and their weights, or both in one uint64 (weight in the upper half)."""
 
-    offsets: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
     arcs: np.ndarray
     weight: np.ndarray | None  # None: in the arcs
 
@@ -132,7 +133,7 @@ def relax_near_step(rows, near, limits, quantum, changes, offers):
     Races      none, serial.
     Work       O(out-arcs of the vertices taken), random access to ``distance``.
     """
-    offsets, arcs, weight = rows
+    row_begin, row_end, arcs, weight = rows
     distance, parent, mark, ring, _, _, state, _ = near
     near_below, middle_below = limits
     first_offered, offered, offered_parent = offers
@@ -141,9 +142,10 @@ def relax_near_step(rows, near, limits, quantum, changes, offers):
         head = state[HEAD]
         u = ring[head]
         if state[SIZE] > AHEAD and head + AHEAD < ring.size:
-            prefetch(offsets, ring[head + AHEAD])
+            prefetch(row_begin, ring[head + AHEAD])
+            prefetch(row_end, ring[head + AHEAD])
             prefetch(distance, ring[head + AHEAD])
-            soon = offsets[ring[head + AHEAD // 2]]
+            soon = row_begin[ring[head + AHEAD // 2]]
             prefetch(arcs, soon)
             prefetch(arcs, soon + 64 // arcs.itemsize)
         state[HEAD] = head + 1 if head + 1 < ring.size else 0
@@ -151,7 +153,7 @@ def relax_near_step(rows, near, limits, quantum, changes, offers):
         state[TAKEN] += 1
         mark[u] &= _NOT_NEAR
         mine = distance[u]
-        begin, end = offsets[u], offsets[u + 1]
+        begin, end = row_begin[u], row_end[u]
         edges += end - begin
         for e in range(np.uint64(begin), np.uint64(end)):
             v, reached = follow_arc(arcs, weight, e, mine)
@@ -226,3 +228,21 @@ def notice_step(vertices, origin, near, limits, changes):
             admit_near(v, near, changes)
         else:
             put_aside(v, distance[v], limits.middle, near)
+
+
+@njit(cache=True)
+def find_tight_arcs_step(rows, distance, most, wanted, found):
+    """found[v] = a vertex here whose arc to v gives exactly ``wanted[v]``, which is ``most`` where none is asked for.
+
+    Invariant  distances of vertices with out-arcs are final; ``found`` arrives as -1.
+    Races      none, serial.   Work  O(arcs).
+    """
+    row_begin, row_end, arcs, weight = rows
+    for u in range(row_begin.size):
+        mine = distance[u]
+        if mine == most:
+            continue
+        for e in range(np.uint64(row_begin[u]), np.uint64(row_end[u])):
+            v, reached = follow_arc(arcs, weight, e, mine)
+            if reached == wanted[v] and found[v] < 0:
+                found[v] = u

@@ -26,7 +26,7 @@ def execute(options: argparse.Namespace) -> int:
             fix="in a clone of Tandem run `python run.py bench`",
         )
     from benchmarks.output import check_targets, publish
-    from hybrid.planning.machine_facts import MachineState
+    from hybrid.devices.machine_facts import MachineState
 
     check_targets(options)
     before = MachineState.now()

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import socket
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.config.schema import Config
+from hybrid.cli.commands.options import add_config_options, config_from, open_configured, refuse_launcher
+from hybrid.devices.machine_facts import MachineState
+from hybrid.devices.profiles import PROFILES, SIMULATED, parse_device
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
-from hybrid.launch.environment import detect_world
-from hybrid.planning.device_profiles import PROFILES, SIMULATED, parse_device
-from hybrid.planning.machine_facts import MachineState
+from hybrid.results.folder import fresh_names
 from hybrid.terminal import count, note, say, seconds, table
 
 if TYPE_CHECKING:
@@ -60,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     machine = MachineState.now()
-    config = _config(options)
+    refuse_launcher("breakeven")
+    config = replace(config_from(options), ranks=1)
     latencies = [_latency(word) for word in options.latencies]
     rates = [_rate(word) for word in options.rates]
     for name in ("sizes", "batches", "repeats"):
@@ -75,15 +74,8 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.experiments.breakeven.experiment import Device, curves_of, measure
     from hybrid.experiments.breakeven.report import HTML_NAME, NOTE, write_break_even
     from hybrid.experiments.breakeven.workloads import make_workloads
-    from hybrid.job.opening import open_graph
-    from hybrid.job.warm_up import set_threads
-    from hybrid.results.record import log_opened
-    from hybrid.results.trace import Trace
 
-    if config.threads != "auto":
-        set_threads(int(config.threads))
-    opened = open_graph(config.graph, Trace())
-    log_opened(opened)
+    opened = open_configured(config)
     graph = opened.graph
     if not graph.m:
         raise EnvironmentProblem("the graph has no edges, so there is nothing to measure", fix="choose another graph")
@@ -131,17 +123,6 @@ def _note_point(point: Point) -> None:
     note(f"{case.algorithm}{at_once}, k = {count(case.k)}, {case.device.name}: {point.gain:.2f}x")
 
 
-def _config(options: argparse.Namespace) -> Config:
-    world = detect_world(os.environ)
-    if world is not None and world.size > 1:
-        raise ConfigError(
-            f"breakeven runs on one rank, and {world.launcher} has started {world.size}",
-            value=world.size,
-            fix="start it without a launcher, with --set ranks=1",
-        )
-    return replace(config_from(options), ranks=1)
-
-
 def _latency(word: str) -> float:
     if word in ("0", "0us", "0ms", "0s"):
         return 0.0
@@ -172,9 +153,4 @@ def _output(asked: str | None) -> Path:
         if folder.exists() and any(folder.iterdir()):
             raise ConfigError("--output: the folder is not empty", path=folder, fix="choose another name")
         return folder
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    for attempt in range(1000):
-        folder = Path("results") / f"breakeven-{stamp}{f'-{attempt}' if attempt else ''}"
-        if not folder.exists():
-            return folder
-    raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")
+    return next(fresh_names("breakeven"))

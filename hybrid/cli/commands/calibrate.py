@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.devices.machine_facts import BUSY
 from hybrid.errors import EXIT_OK, EnvironmentProblem
-from hybrid.planning.machine_facts import BUSY
 from hybrid.terminal import count, note, plural, rate, say, seconds, table
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def execute(options: argparse.Namespace) -> int:
         if found is None:
             raise EnvironmentProblem("nothing was measured on this machine", path=path, fix="run `tandem calibrate`")
     else:
+        from hybrid.experiments.calibrate import measure
         from hybrid.job.warm_up import set_threads
-        from hybrid.planning.measurement import measure
 
         if config.threads != "auto":
             set_threads(int(config.threads))
@@ -86,8 +86,8 @@ def render(found: Calibration) -> str:
 
 def modelled(found: Calibration) -> str:
     """What a round of three iterations would take on each device; only the first line was measured."""
-    from hybrid.planning.device_model import USUAL_ITERATIONS
-    from hybrid.planning.device_profiles import PROFILES
+    from hybrid.devices.model import USUAL_ITERATIONS
+    from hybrid.devices.profiles import PROFILES
 
     models = [found.device_model(), *(one.with_exchange(found.exchange_costs()) for one in PROFILES.values())]
     rows = [

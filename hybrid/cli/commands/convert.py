@@ -24,7 +24,7 @@ def execute(options: argparse.Namespace) -> int:
     from cpu_engine.graph.edges import with_direction
     from cpu_engine.graph.formats import target_format, write_graph
     from cpu_engine.graph.store.graph_store import save_store
-    from hybrid.job.opening import DIRECTED_ASSUMED, extent_of, read_edges, require_room_for, wanted_direction
+    from hybrid.graphs.opening import DIRECTED_ASSUMED, extent_of, read_edges, require_room_for, wanted_direction
 
     config = config_from(options, {"graph.path": options.input, "graph.format": options.source_format}).graph
     extent = extent_of(config)

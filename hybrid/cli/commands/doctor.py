@@ -122,7 +122,7 @@ def check_folders(config: Config) -> Iterator[Finding]:
     """Write, read and remove a file wherever a job would; nothing is left behind."""
     from exchange.errors import ExchangeError
     from exchange.filesystem.watch import Mode, Watcher
-    from hybrid.job.opening import cache_folder
+    from hybrid.graphs.opening import cache_folder
     from hybrid.results.folder import ResultFolder
     from hybrid.worker.exchange_directory import fresh_directory
 
@@ -197,8 +197,9 @@ def _leaving_nothing(place: Path) -> Iterator[None]:
 def check_graph(config: Config) -> Iterator[Finding]:
     """Open the configured graph: a stored one, a file (all of it if it is not long), or what a generator would make."""
     from cpu_engine.graph.formats import read_graph, sniff
+    from cpu_engine.graph.formats.part_files import files_of
     from cpu_engine.graph.store.graph_store import is_store, open_store
-    from hybrid.job.opening import extent_of, generator_name, require_room_to_open, wanted_direction
+    from hybrid.graphs.opening import extent_of, generator_name, require_room_to_open, wanted_direction
 
     wanted = config.graph
     name = generator_name(wanted.generator) if wanted.path is None else wanted.path
@@ -211,9 +212,10 @@ def check_graph(config: Config) -> Iterator[Finding]:
         assert extent is not None
         size = f"about {plural(extent.edges, 'edge')}, to be generated"
         if wanted.path is not None:
-            form = sniff(wanted.path) if wanted.format == "auto" else wanted.format
+            files = files_of(Path(wanted.path))
+            form = sniff(files[0]) if wanted.format == "auto" else wanted.format
             size = f"{form}, about {plural(extent.edges, 'edge')}; only its beginning was read"
-            if Path(wanted.path).stat().st_size <= _READ_WHOLE:
+            if sum(file.stat().st_size for file in files) <= _READ_WHOLE:
                 edges = read_graph(wanted.path, format=wanted.format)
                 size = f"{form}, {plural(edges.edge_count, 'edge')} read"
         require_room_to_open(wanted)
@@ -286,7 +288,7 @@ def check_worker(config: Config) -> Iterator[Finding]:
 
     import numpy as np
 
-    from hybrid.planning.device_profiles import SIMULATED
+    from hybrid.devices.profiles import SIMULATED
     from hybrid.results.trace import Trace
     from hybrid.worker.solver import WorkerSolver
 

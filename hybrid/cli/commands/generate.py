@@ -27,7 +27,7 @@ def execute(options: argparse.Namespace) -> int:
     from cpu_engine.graph.build.extent import require_room_to_write
     from cpu_engine.graph.formats import target_format, write_graph
     from hybrid.config import load_config
-    from hybrid.job.opening import extent_of, generate_edges, generator_name
+    from hybrid.graphs.opening import extent_of, generate_edges, generator_name
 
     names = ("kind", "scale", "edge_factor", "seed", "rows", "cols")
     own = {f"graph.generator.{name}": getattr(options, name) for name in names}

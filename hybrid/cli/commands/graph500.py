@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
+from hybrid.launch.environment import World, agreed_ranks, detect_world
 from hybrid.results.atomic_write import atomic_write
 from hybrid.terminal import count, note, plural, say, seconds
+
+if TYPE_CHECKING:
+    from cpu_engine.comm.mpi import MpiTransport
+    from hybrid.config.schema import Config
+    from hybrid.experiments.graph500.benchmark import Outcome, Plan
+    from hybrid.launch.announce import Announcer
 
 _LARGEST_SCALE = 30  # internal ids are int32
 
@@ -25,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=("level", "async"), help="for the searches (default level)")
     parser.add_argument(
         "--batch", action="store_true", help="search from all keys at once, 64 per pass; not a figure by the rules"
+    )
+    parser.add_argument(
+        "--ranks", type=int, default=1, help="build, search and validate on so many MPI ranks (default %(default)s)"
     )
     parser.add_argument("--output", metavar="FILE", help="write everything as JSON to this file as well")
 
@@ -48,7 +60,16 @@ def execute(options: argparse.Namespace) -> int:
         batch=options.batch,
         kernel=options.kernel,
     )
-    outcome = run_benchmark(plan)
+    world = detect_world(os.environ)
+    if world is None and options.ranks > 1:
+        return _launch(options)
+    if world is not None and agreed_ranks(options.ranks, world) > 1:
+        found = _run_on_rank(plan, world)
+        if found is None:
+            return EXIT_OK
+        outcome = found
+    else:
+        outcome = run_benchmark(plan)
     if options.output is not None:
         atomic_write(Path(options.output), json.dumps(document(outcome), indent=2) + "\n")
     note(
@@ -60,12 +81,49 @@ def execute(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _run_on_rank(plan: Plan, world: World) -> Outcome | None:
+    """This rank's side; the outcome at rank 0."""
+    from hybrid.config import load_config
+    from hybrid.experiments.graph500.on_ranks import run_on_rank
+    from hybrid.ranks.process import among_ranks, meet
+
+    def run(config: Config, transport: MpiTransport, announcer: Announcer, _: int | None) -> Outcome | None:
+        info = meet(config, transport, announcer)
+        found: Outcome | None = transport.run(run_on_rank(info, plan))
+        if info.rank == 0:
+            announcer.finished()
+        return found
+
+    return among_ranks(load_config(None, [f"ranks={world.size}"]), world, run)
+
+
+def _launch(options: argparse.Namespace) -> int:
+    """Start the ranks, which run this command again."""
+    from hybrid.config import load_config
+    from hybrid.launch.command import ask_flavour, build_launch, find_launcher, this_machine
+    from hybrid.launch.process import run_launch
+
+    config = load_config(None, [f"ranks={options.ranks}"])
+    words = ["graph500", "--ranks", str(options.ranks), "--scale", str(options.scale)]
+    words += ["--edge-factor", str(options.edge_factor), "--seed", str(options.seed), "--roots", str(options.roots)]
+    words += [] if options.output is None else ["--output", options.output]
+    launcher = find_launcher(config.cluster.mpirun)
+    launch = build_launch(config, this_machine(), launcher, ask_flavour(launcher), words)
+    for remark in launch.notes:
+        note(remark)
+    code, error = run_launch(launch, config.cluster.launch_timeout_s, config.cluster.silence_timeout_s)
+    if error is not None:
+        raise error
+    return code
+
+
 def _check(options: argparse.Namespace) -> None:
     rules = (
         ("--scale", options.scale, 1, _LARGEST_SCALE),
         ("--edge-factor", options.edge_factor, 1, None),
         ("--seed", options.seed, 0, None),
         ("--roots", options.roots, 1, None),
+        ("--ranks", options.ranks, 1, None),
     )
     for name, value, least, most in rules:
         if value < least or (most is not None and value > most):
@@ -76,5 +134,8 @@ def _check(options: argparse.Namespace) -> None:
     if options.kernel == "sssp" and (options.batch or options.engine is not None):
         chosen = "--batch" if options.batch else f"--engine {options.engine}"
         raise ConfigError("shortest paths have an engine of their own", value=chosen, fix=f"leave out {chosen}")
+    if options.ranks > 1 and (options.batch or options.engine is not None or options.kernel == "sssp"):
+        chosen = "--batch" if options.batch else "--kernel sssp" if options.kernel == "sssp" else "--engine"
+        raise ConfigError("on several ranks there is kernel 2 by the level engine", value=chosen, fix="leave it out")
     if options.output is not None and not Path(options.output).absolute().parent.is_dir():
         raise EnvironmentProblem("its folder does not exist", path=options.output, fix="make the folder first")

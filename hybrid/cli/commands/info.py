@@ -6,29 +6,22 @@ import argparse
 import json
 from typing import Any
 
-from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, open_named
 from hybrid.errors import EXIT_OK
-from hybrid.terminal import count, note, plural, say, table
+from hybrid.terminal import count, plural, say, table
 
 _CORE_SIZES = (64, 256, 1024, 4096, 16384, 65536)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "graph", nargs="?", metavar="GRAPH", help="graph file or stored graph (default: the configured one)"
-    )
+    add_graph_argument(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable")
     add_config_options(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    from hybrid.job.opening import open_graph
-    from hybrid.results.trace import Trace
-
     own = {} if options.graph is None else {"graph.path": options.graph}
-    opened = open_graph(config_from(options, own).graph, Trace())
-    for remark in opened.notes:
-        note(remark)
+    opened = open_named(config_from(options, own))
     facts = describe(opened.graph)
     say(json.dumps({"name": opened.name, **facts}, indent=2) if options.json else render(opened.name, facts))
     return EXIT_OK

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, open_named
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError
-from hybrid.terminal import count, note, plural, say, seconds, table
+from hybrid.terminal import count, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.planning.cluster.model import Network
@@ -24,9 +24,7 @@ _MODELLED, _TRIALS = 4, 5  # searches that a model is made of; times each is mea
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "graph", nargs="?", metavar="GRAPH", help="graph file or stored graph (default: the configured one)"
-    )
+    add_graph_argument(parser)
     parser.add_argument(
         "--policy", choices=_POLICY_NAMES, default="all", help="which cut (default: all, one after the other)"
     )
@@ -55,16 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     from cpu_engine.graph.partition import POLICIES, predict
-    from hybrid.job.opening import open_graph
     from hybrid.job.warm_up import say_if_slow
-    from hybrid.results.trace import Trace
 
     config = config_from(options, {} if options.graph is None else {"graph.path": options.graph})
     ranks = _numbers(options.ranks) or [config.ranks]
     network = _network(options.network)
-    opened = open_graph(config.graph, Trace())
-    for remark in opened.notes:
-        note(remark)
+    opened = open_named(config)
     graph = opened.graph
     say(f"{opened.name}: {plural(graph.n, 'vertex')} with edges, {plural(graph.m, 'arc')}")
     described: list[dict[str, Any]] = []
@@ -216,7 +210,7 @@ def _search_alone(opened: Any, config: Config, alone_ms: float | None) -> list[S
 
     from cpu_engine.bfs.level_synchronous import LevelBfs
     from cpu_engine.bfs.traversal import CoreSplit
-    from hybrid.job.sources import resolve_sources
+    from hybrid.graphs.sources import resolve_sources
     from hybrid.job.warm_up import set_threads
     from hybrid.offload.traverse import traverse_alone
 

@@ -7,10 +7,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, open_named
 from hybrid.config.schema import Config
+from hybrid.devices.profiles import PROFILES, SIMULATED, Simulation, parse_device
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
-from hybrid.planning.device_profiles import PROFILES, SIMULATED, Simulation, parse_device
 from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ _WITHOUT_CALIBRATION = "ascend-910"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "graph", nargs="?", metavar="GRAPH", help="graph file or stored graph (default: the configured one)"
-    )
+    add_graph_argument(parser)
     parser.add_argument(
         "--device",
         metavar="PROFILE",
@@ -52,18 +50,14 @@ def execute(options: argparse.Namespace) -> int:
     if min(options.batch) < 1:
         raise ConfigError("--batch: not a number of searches", value=min(options.batch), fix="give 1 or more")
     # Not at the top: numba takes its time, and --help needs none of it.
-    from hybrid.job.opening import open_graph
     from hybrid.planning.planner import best_of
     from hybrid.planning.prediction import surroundings
-    from hybrid.results.trace import Trace
 
     here = surroundings(config, profile)
     if here.device is None:
         note(f"this machine is not calibrated, so {_WITHOUT_CALIBRATION} is shown. Fix: run `python run.py calibrate`")
         here = surroundings(config, _profile(_WITHOUT_CALIBRATION))
-    opened = open_graph(config.graph, Trace())
-    for remark in opened.notes:
-        note(remark)
+    opened = open_named(config)
     if not opened.graph.m:
         raise EnvironmentProblem("the graph has no edges, so there is nothing to plan", fix="choose another graph")
     batches = options.batch if options.algorithm == "bfs" else [1]

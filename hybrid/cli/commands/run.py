@@ -107,7 +107,7 @@ def _launch(config: Config, options: argparse.Namespace) -> int:
 
 
 def _require_room(config: GraphConfig) -> None:
-    from hybrid.job.opening import require_room_to_open  # numba: a launcher of small jobs does without
+    from hybrid.graphs.opening import require_room_to_open  # numba: a launcher of small jobs does without
 
     require_room_to_open(config)
 

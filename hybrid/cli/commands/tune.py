@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import os
 import socket
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -13,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.commands.options import add_config_options, config_from
+from hybrid.cli.commands.options import add_config_options, config_from, open_configured, refuse_launcher
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
-from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
-from hybrid.launch.environment import detect_world
-from hybrid.planning.device_profiles import ORACLE, PROFILES, SIMULATED, parse_device
-from hybrid.planning.machine_facts import MachineState
+from hybrid.devices.machine_facts import MachineState
+from hybrid.devices.profiles import ORACLE, PROFILES, SIMULATED, parse_device
+from hybrid.errors import EXIT_OK, ConfigError
+from hybrid.results.folder import fresh_names
 from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
@@ -94,26 +93,18 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.experiments.tune.points import Journal
     from hybrid.experiments.tune.report import Findings, write_findings
     from hybrid.experiments.tune.sweep import Grid, Sweep, core_sizes
-    from hybrid.job.opening import open_graph
-    from hybrid.job.sources import resolve_sources
-    from hybrid.job.warm_up import say_if_slow, set_threads
-    from hybrid.results.record import log_opened
-    from hybrid.results.trace import Trace
+    from hybrid.graphs.sources import resolve_sources
 
     if options.apply is not None:
         refuse_existing(Path(options.apply), options.force)
-    if config.threads != "auto":
-        set_threads(int(config.threads))
-    with say_if_slow("building the graph; on the very first run the kernels for it are compiled, too"):
-        opened = open_graph(config.graph, Trace())
-    log_opened(opened)
+    opened = open_configured(config)
     sources = resolve_sources(opened.graph, config)
     sizes = core_sizes(opened.graph, config, options.sizes, options.thresholds)
     engines = tuple(dict.fromkeys(options.engines or [config.engine]))
     batches = _batches(options.batches, len(sources))
     grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
     identity = _identity(config, {"name": opened.name, "n": int(opened.graph.n), "m": int(opened.graph.m)})
-    journal = Journal(_output(options.output))
+    journal = Journal(Path(options.output) if options.output is not None else next(fresh_names("tune")))
     points = _measure(Sweep(config, opened.graph, sources, journal), identity, grid, delays)
     advice, curves = recommend(points, config), break_even_curves(points)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
@@ -172,7 +163,7 @@ def account(points: Sequence[Point]) -> str:
     for one in points:
         first = [one.setting.engine, one.setting.device, one.setting.mode, count(one.setting.k), f"{one.part:.1%}"]
         if one.good:
-            low, high = one.gain_spread
+            low, high = one.spread
             predicted = "" if one.predicted_s is None else seconds(one.predicted_s)
             rows.append([
                 *first, seconds(one.cpu_only_s), seconds(one.hybrid_s), f"{one.gain:.2f}x", f"{low:.2f}-{high:.2f}",
@@ -196,13 +187,7 @@ def _note_point(at: int, of: int, point: Point) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     """The configuration on one rank, which is all that a sweep runs on."""
-    world = detect_world(os.environ)
-    if world is not None and world.size > 1:
-        raise ConfigError(
-            f"tune runs on one rank, and {world.launcher} has started {world.size}",
-            value=world.size,
-            fix="start it without a launcher, with --set ranks=1",
-        )
+    refuse_launcher("tune")
     config = config_from(options, {} if options.repeats is None else {"compare.repeats": options.repeats})
     if config.ranks > 1:
         note(f"tune runs on one rank; ranks: {config.ranks} of the configuration is not used (--set ranks=1 says so)")
@@ -253,14 +238,3 @@ def _identity(config: Config, graph: dict[str, Any]) -> dict[str, Any]:
     for name in ("output", "result", "ranks", "cluster"):  # none of these is in a sweep
         del swept[name]
     return {"host": socket.gethostname(), "threads": int(numba.get_num_threads()), "graph": graph, "config": swept}
-
-
-def _output(asked: str | None) -> Path:
-    if asked is not None:
-        return Path(asked)
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    for attempt in range(1000):
-        folder = Path("results") / f"tune-{stamp}{f'-{attempt}' if attempt else ''}"
-        if not folder.exists():
-            return folder
-    raise EnvironmentProblem("no free name under results/", path="results", fix="choose one with --output DIR")

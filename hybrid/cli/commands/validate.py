@@ -15,7 +15,7 @@ from hybrid.terminal import say
 
 if TYPE_CHECKING:
     from cpu_engine.graph.graph import Graph
-    from hybrid.job.sources import Source
+    from hybrid.graphs.sources import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
     from hybrid.algorithms.algorithm import Task
     from hybrid.algorithms.proof import prove, same_facts
     from hybrid.config import load_config
-    from hybrid.job.opening import open_graph
+    from hybrid.graphs.opening import open_graph
     from hybrid.results.folder import read_summary
     from hybrid.results.trace import Trace
 
@@ -85,7 +85,7 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
 
 
 def _sources(summary: dict[str, Any], graph: Graph, folder: Path) -> list[Source | None]:
-    from hybrid.job.sources import Source
+    from hybrid.graphs.sources import Source
 
     named = summary.get("sources")
     if not isinstance(named, list) or not named or not all(isinstance(one, int) for one in named):

@@ -69,8 +69,7 @@ def _run_on_samples(name: str) -> None:
     """An algorithm on undirected and directed graphs, with whole and real weights and none if it looks at them."""
     from hybrid.algorithms import algorithm_named
     from hybrid.config.schema import Config
-    from hybrid.job.sample_graphs import sample_graph
-    from hybrid.job.warm_up_algorithms import warm_up_job
+    from hybrid.job.warm_up import sample_graph, warm_up_job
 
     algorithm = algorithm_named(name)
     kinds = (None, np.dtype(np.int64), np.dtype(np.float64)) if algorithm.weighted else (None,)

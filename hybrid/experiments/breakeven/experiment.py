@@ -13,12 +13,11 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
-from hybrid.job.comparison import Comparison, compare
-from hybrid.planning.device_model import DeviceModel, ExchangeCosts, FileCosts
-from hybrid.planning.device_profiles import PROFILES
+from hybrid.devices.model import DeviceModel, ExchangeCosts, FileCosts
+from hybrid.devices.profiles import PROFILES
+from hybrid.experiments.measured import Measured
 from hybrid.terminal import count, seconds
 
 _NO_FILES = ExchangeCosts(FileCosts(0.0, 0.0), FileCosts(0.0, 0.0))
@@ -83,7 +82,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Measured):
     """A case, measured: every repeat's seconds."""
 
     case: Case
@@ -91,26 +90,6 @@ class Point:
     cpu_only: tuple[float, ...]
     hybrid: tuple[float, ...]
     cpu_best_s: float  # of all that was measured of this algorithm and batch: the CPU alone knows nothing of devices
-
-    @cached_property
-    def compared(self) -> Comparison:
-        """With the device against without it, in turns."""
-        return compare(self.cpu_only, self.hybrid)
-
-    @property
-    def gain(self) -> float:
-        """Above 1: the hybrid is faster; the quotient of the medians."""
-        return self.compared.gain
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The interval that the gain is in (hybrid/job/comparison.py)."""
-        return self.compared.spread
-
-    @property
-    def pays(self) -> bool:
-        """Faster for certain, and by more than counts as equal; what was measured once never is."""
-        return self.compared.faster
 
     def flat(self) -> dict[str, Any]:
         """As one row of a table."""

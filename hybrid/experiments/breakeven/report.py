@@ -5,9 +5,6 @@ Invariant: the three are made from the same points, and all of them say ``simula
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +16,10 @@ from hybrid.charts.line_charts import CSS, Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import count, ratio, seconds, share
 from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, rate_text
+from hybrid.experiments.measured import write_files
 from hybrid.report import style
 from hybrid.report.pieces import muted, section
-from hybrid.report.tables import row, table
-from hybrid.results.atomic_write import atomic_write
+from hybrid.report.tables import Row, table
 from hybrid.terminal import plural
 
 CSV_NAME, JSON_NAME, HTML_NAME = "breakeven.csv", "breakeven.json", "breakeven.html"
@@ -30,22 +27,11 @@ NOTE = "The device is a clock, not a device: no real NPU was used. The CPU's sid
 
 
 def write_break_even(folder: Path, identity: dict[str, Any], points: Sequence[Point]) -> None:
-    """All three files, each whole or not at all."""
+    """All three files."""
     folder.mkdir(parents=True, exist_ok=True)
     whole = {"format": "tandem-breakeven", "format_version": 1, "note": NOTE, **identity, **as_json(points)}
-    atomic_write(folder / CSV_NAME, points_csv(points))
-    atomic_write(folder / JSON_NAME, json.dumps(whole, indent=1) + "\n")
-    atomic_write(folder / HTML_NAME, render(identity, points))
-
-
-def points_csv(points: Sequence[Point]) -> str:
-    """One line per point."""
     rows = [one.flat() for one in points]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    write_files(folder, (CSV_NAME, JSON_NAME, HTML_NAME), rows, whole, render(identity, points))
 
 
 def render(identity: dict[str, Any], points: Sequence[Point]) -> str:
@@ -97,17 +83,13 @@ def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
     colours = list(dict.fromkeys((one.k, one.batch) for one in curves))
     series = []
     for curve in curves:
-        marks = tuple(
-            Mark(
-                point.case.device.latency_s,
-                point.gain,
-                f"{curve.name}, {_latency_text(point.case.device.latency_s)}: {ratio(point.gain)}",
-                *point.spread,
-            )
-            for point in curve.points
-        )
+        marks = []
+        for point in curve.points:
+            latency_s = point.case.device.latency_s
+            tip = f"{curve.name}, {_latency_text(latency_s)}: {ratio(point.gain)}"
+            marks.append(Mark(latency_s, point.gain, tip, *point.spread))
         colour = colours.index((curve.k, curve.batch))
-        series.append(Series(f"simulated: {curve.name}", marks, colour, curve.flops < fastest))
+        series.append(Series(f"simulated: {curve.name}", tuple(marks), colour, curve.flops < fastest))
     latencies = sorted({point.case.device.latency_s for curve in curves for point in curve.points})
     gains = [value for curve in curves for point in curve.points for value in point.spread] + [1.0]
     return draw(
@@ -126,7 +108,7 @@ def _table_section(points: Sequence[Point]) -> Markup:
             one.case.algorithm, one.case.device.name, count(one.case.k), count(one.case.batch), share(one.inside, 1),
             seconds(one.compared.first_s), seconds(one.compared.second_s), ratio(one.gain), f"{low:.2f}-{high:.2f}",
         ]  # fmt: skip
-        rows.append(row(cells, text_columns=(0, 1), style="hit" if one.pays else None))
+        rows.append(Row(cells, "hit" if one.pays else None))
     body = table(heads, rows, text_columns=(0, 1), caption="All points")
     return section("All points", body, id="points", long=True)
 

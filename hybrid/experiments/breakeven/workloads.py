@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
-from cpu_engine.bfs.certificate import certify
-from cpu_engine.bfs.many.check import check_levels
-from cpu_engine.bfs.traversal import CoreSplit, Traversal
+from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from cpu_engine.hub_core.kernels.rows import skip_core_step
 from cpu_engine.pagerank.check import check_pagerank
@@ -24,115 +21,72 @@ from cpu_engine.pagerank.kernels.iteration import add_core_arcs_step
 from cpu_engine.pagerank.kernels.personalised import sum_core_arcs_many_step
 from cpu_engine.pagerank.kernels.vectors import LANES
 from cpu_engine.pagerank.personalised import ManyRanksEngine
-from hybrid.algorithms.algorithm import Check
+from hybrid.algorithms.algorithm import Check, Task
+from hybrid.config.schema import Config
+from hybrid.devices.model import DeviceModel
+from hybrid.devices.profiles import fixed_delay
 from hybrid.errors import NotCertified
 from hybrid.experiments.breakeven.experiment import Workload
-from hybrid.job.warm_up import make_engine, warm_up
-from hybrid.job.warm_up_algorithms import warm_up_batches
-from hybrid.offload.many_sources import ManyEngine
-from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
+from hybrid.graphs.sources import Source
+from hybrid.job.engines import BatchEngine, Computed, Engine, SearchEngine, Unit, rehearsal
+from hybrid.job.units import units_of
+from hybrid.job.warm_up import warm_up, warm_up_batches
 from hybrid.planning.core_statistics import core_statistics
-from hybrid.planning.device_model import DeviceModel
-from hybrid.planning.device_profiles import fixed_delay
 from hybrid.results.trace import Trace
-from hybrid.worker.core_solver import CoreSolver
 from hybrid.worker.simulated import SimulatedSolver
 
 RELATIVE = 1e-3  # of float32 sums over many arcs, against float64: ranks are compared, not certified
 SWEEPS = LDBC_ITERATIONS
 DAMPING = 0.85  # the engines' default
 _SPIN_S = 200e-6
-_FIX = "run it again; a failure that comes back is a defect of an engine, of which `run` would keep a record"
+_FIX = "run it again; a failure that comes back is a defect of an engine"
 Ranks = PageRankEngine | ManyRanksEngine
 
 
-class _Searches:
-    """What both BFS adapters have in common."""
+class Searches:
+    """BFS by the engines of a job: one search after the other, or as many at once as the batch has, levels only."""
 
-    batched = False
-
-    def __init__(self, graph: Graph, roots: np.ndarray) -> None:
-        self._graph, self._roots = graph, roots
-        self._split = CoreSplit(graph)
+    def __init__(self, graph: Graph, roots: np.ndarray, engine: str = "level", *, batched: bool = False) -> None:
+        self.name, self.batched = "bfs-batch" if batched else "bfs", batched
+        self._graph, self._roots, self._config = graph, roots, Config(engine=engine)
         self._solver = SimulatedSolver(fixed_delay("oracle", 0.0), format="direct")
+        self._engine: Engine = SearchEngine(CoreSplit(graph), engine)
+        self._units: list[Unit] = []
+        if batched:
+            warm_up_batches()
+        else:
+            warm_up(engine)
 
     def inside(self) -> float:
-        return _inside(self._graph, self._split.core_size)
-
-    def _split_at(self, k: int) -> CoreSplit:
-        self._split = CoreSplit(self._graph, k)
-        self._solver.publish_edges(self._graph.out_offsets, self._graph.out_targets, k)
-        return self._split
-
-    def _prove(self, roots: np.ndarray, level: np.ndarray) -> None:
-        _require(check_levels(self._graph, roots, level), self._graph)
-
-
-class SingleBfs(_Searches):
-    """One search after the other, by the level-synchronous engine."""
-
-    name = "bfs"
-
-    def __init__(self, graph: Graph, roots: np.ndarray, engine: str = "level") -> None:
-        super().__init__(graph, roots)
-        self._name = engine
-        warm_up(engine)
-        self._engine: Traversal = make_engine(engine, self._split)
+        return _inside(self._graph, self._engine.core_size)
 
     def prepare(self, k: int, batch: int) -> None:
-        self._engine = make_engine(self._name, self._split_at(k))
-        for root in self._roots.tolist():
-            self._solver.rehearse(partial(self._share, root))
+        graph, split = self._graph, CoreSplit(self._graph, k)
+        roots = np.resize(self._roots, batch) if self.batched else self._roots
+        tasks = [Task(graph, self._config, Source(int(graph.user_id_of[root]), root)) for root in roots.tolist()]
+        self._engine = BatchEngine(split) if self.batched else SearchEngine(split, self._config.engine)
+        self._units = units_of(tasks, batch if self.batched else 1)
+        self._engine.publish(self._solver)
+        for unit in self._units:
+            self._engine.alone(unit, Trace())
+            self._solver.rehearse(rehearsal(self._engine, unit, "share"))
 
     def run_cpu_only(self) -> float:
-        return self._run(lambda root: traverse_alone(self._engine, root))
+        return self._run(lambda unit: self._engine.alone(unit, Trace()))
 
     def run_hybrid(self, device: DeviceModel) -> float:
         self._solver.model = device
-        return self._run(lambda root: self._share(root, self._solver))
+        return self._run(lambda unit: self._engine.together(unit, self._solver, "share", Trace()))
 
-    def _share(self, root: int, solver: CoreSolver) -> Traversed:
-        return traverse_together(self._engine, root, "share", solver, Trace())
-
-    def _run(self, search: Callable[[int], Traversed]) -> float:
+    def _run(self, search: Callable[[Unit], Computed]) -> float:
         took = 0.0
-        for root in self._roots.tolist():
+        for unit in self._units:
             began = time.perf_counter()
-            found = search(root)
+            found = search(unit)
             took += time.perf_counter() - began
-            _require(certify(self._graph, found.level, found.parent, root), self._graph)
-        return took
-
-
-class BatchBfs(_Searches):
-    """As many searches at once as the batch has, levels only."""
-
-    name, batched = "bfs-batch", True
-
-    def __init__(self, graph: Graph, roots: np.ndarray) -> None:
-        super().__init__(graph, roots)
-        warm_up_batches()
-        self._engine, self._some = ManyEngine(self._split), roots
-
-    def prepare(self, k: int, batch: int) -> None:
-        self._engine, self._some = ManyEngine(self._split_at(k)), np.resize(self._roots, batch)
-        self._engine.alone(self._some)
-        self._solver.rehearse(lambda solver: self._engine.together(self._some, "share", solver, Trace()))
-
-    def run_cpu_only(self) -> float:
-        began = time.perf_counter()
-        done = self._engine.alone(self._some)
-        took = time.perf_counter() - began
-        self._prove(self._some, done.found.level)
-        return took
-
-    def run_hybrid(self, device: DeviceModel) -> float:
-        solver = self._solver
-        solver.model = device
-        began = time.perf_counter()
-        done = self._engine.together(self._some, "share", solver, Trace())
-        took = time.perf_counter() - began
-        self._prove(self._some, done.found.level)
+            for _, repair in self._engine.prove(unit, found, Trace()):
+                if repair is not None:
+                    raise NotCertified(repair.reason, path=repair.record, fix=_FIX)
         return took
 
 
@@ -285,8 +239,8 @@ _SINGLE = 4  # roots of the searches one by one: few are enough, each is measure
 def make_workloads(names: Sequence[str], graph: Graph, roots: np.ndarray, engine: str) -> list[Workload]:
     """The adapters of these names."""
     makers: dict[str, Callable[[], Workload]] = {
-        "bfs": lambda: SingleBfs(graph, roots[:_SINGLE], engine),
-        "bfs-batch": lambda: BatchBfs(graph, roots),
+        "bfs": lambda: Searches(graph, roots[:_SINGLE], engine),
+        "bfs-batch": lambda: Searches(graph, roots, engine, batched=True),
         "pagerank": lambda: SweepRanks(graph),
         "ppr-batch": lambda: BatchRanks(graph, roots),
     }

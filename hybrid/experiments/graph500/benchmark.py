@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numba
@@ -27,15 +28,15 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.kernels.restore import restore_values_step
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.sssp.check import check_sssp
-from cpu_engine.sssp.engine import SsspEngine
+from cpu_engine.sssp.engine import SsspEngine, SsspResult
+from hybrid.algorithms.bfs import make_engine
 from hybrid.errors import ConfigError
 from hybrid.experiments.graph500.rules import check_paths, check_tree, refusal
-from hybrid.job.warm_up import make_engine, say_if_slow, warm_up
+from hybrid.job.warm_up import say_if_slow, warm_up
 from hybrid.offload.traverse import traverse_alone
 from hybrid.terminal import progress
 
 EDGE_FACTOR, SEED, SEARCH_KEYS = 16, 2, 64  # the benchmark's own
-KERNELS = ("bfs", "sssp")  # 2 and 3
 _WEIGHT_STREAM = 3  # of random numbers: others than those that the keys are drawn with
 _WARM_SCALE = 14
 _COLUMN = 32  # where the values begin in the official output
@@ -94,6 +95,7 @@ class Outcome:
     edges: int
     searches: list[Search] = field(default_factory=list)
     batch: Batch | None = None
+    ranks: int = 1
 
     @property
     def checked(self) -> Sequence[Checked]:
@@ -118,30 +120,21 @@ def summarise(values: Sequence[float]) -> Summary:
     ordered, n = sorted(values), len(values)
     mean = math.fsum(values) / n
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1) if n > 1 else 0.0
-    return Summary(
-        minimum=ordered[0],
-        firstquartile=(ordered[(n - 1) // 4] + ordered[n // 4]) / 2,
-        median=(ordered[(n - 1) // 2] + ordered[n // 2]) / 2,
-        thirdquartile=(ordered[n - 1 - (n - 1) // 4] + ordered[n - 1 - n // 4]) / 2,
-        maximum=ordered[-1],
-        mean=mean,
-        stddev=math.sqrt(variance),
+    first, median, third = (
+        (ordered[low] + ordered[high]) / 2
+        for low, high in (((n - 1) // 4, n // 4), ((n - 1) // 2, n // 2), (n - 1 - (n - 1) // 4, n - 1 - n // 4))
     )
+    return Summary(ordered[0], first, median, third, ordered[-1], mean, math.sqrt(variance))
 
 
 def teps_summary(seconds: Sequence[float], edges: Sequence[int]) -> dict[str, float]:
     """Statistics of the rates, from those of seconds per edge: so the mean is the harmonic one, and quartiles swap."""
     costs = summarise([time_s / count for time_s, count in zip(seconds, edges, strict=True)])
+    swapped = ("maximum", "thirdquartile", "median", "firstquartile", "minimum", "mean")
+    named = ("min", "firstquartile", "median", "thirdquartile", "max", "harmonic_mean")
     spread = costs.stddev / (costs.mean**2 * math.sqrt(len(seconds) - 1)) if len(seconds) > 1 else 0.0
-    return {
-        "min_TEPS": 1 / costs.maximum,
-        "firstquartile_TEPS": 1 / costs.thirdquartile,
-        "median_TEPS": 1 / costs.median,
-        "thirdquartile_TEPS": 1 / costs.firstquartile,
-        "max_TEPS": 1 / costs.minimum,
-        "harmonic_mean_TEPS": 1 / costs.mean,
-        "harmonic_stddev_TEPS": spread,
-    }
+    rates = {f"{name}_TEPS": 1 / getattr(costs, cost) for name, cost in zip(named, swapped, strict=True)}
+    return rates | {"harmonic_stddev_TEPS": spread}
 
 
 def run_benchmark(plan: Plan) -> Outcome:
@@ -163,8 +156,6 @@ def run_benchmark(plan: Plan) -> Outcome:
     keys = draw_keys(graph, plan.keys, plan.seed)
     if isinstance(engine, ManyBfs):
         outcome.batch = search_at_once(graph, edges, engine, keys)
-    elif isinstance(engine, SsspEngine):
-        outcome.searches = measure_paths(graph, edges, engine, keys)
     else:
         outcome.searches = search_each(graph, edges, engine, keys)
     return outcome
@@ -185,37 +176,24 @@ def draw_keys(graph: Graph, count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).permutation(graph.n)[:count]
 
 
-def search_each(graph: Graph, edges: EdgeList, engine: Traversal, keys: np.ndarray) -> list[Search]:
-    """Kernel 2 as the benchmark wants it: one search after the other, each with its own clock."""
-    traverse_alone(engine, int(keys[0]))  # as the reference code does, untimed
+def search_each(graph: Graph, edges: EdgeList, engine: SsspEngine | Traversal, keys: np.ndarray) -> list[Search]:
+    """Kernel 2 or 3 as the benchmark wants it: from one key after the other, each with its own clock."""
+    paths = isinstance(engine, SsspEngine)
+    search = engine.run if isinstance(engine, SsspEngine) else partial(traverse_alone, engine)
+    search(int(keys[0]))  # as the reference code does, untimed
     searches = []
-    with progress("searching", "key") as bar:
+    with progress("measuring paths" if paths else "searching", "key") as bar:
         for done, root in enumerate(keys.tolist(), start=1):
-            begun = time.perf_counter()
-            found = traverse_alone(engine, root)
+            begun, distance = time.perf_counter(), None
+            found = search(root)
             searched = time.perf_counter()
             parent = graph.to_user_parents(found.parent)
+            if isinstance(found, SsspResult):
+                distance = np.empty(graph.user_ids.size, np.float64)
+                restore_values_step(graph.internal_of_position, found.distance, np.inf, distance)
             ended = time.perf_counter()
-            checked = validate(graph, edges, root, found.level, found.parent, parent)
-            searches.append(Search(**vars(checked), seconds=ended - begun, internal_seconds=searched - begun))
-            bar(done, keys.size)
-    return searches
-
-
-def measure_paths(graph: Graph, edges: EdgeList, engine: SsspEngine, keys: np.ndarray) -> list[Search]:
-    """Kernel 3: the shortest paths from one key after the other, each with its own clock."""
-    engine.run(int(keys[0]))  # untimed, as in kernel 2
-    searches = []
-    with progress("measuring paths", "key") as bar:
-        for done, root in enumerate(keys.tolist(), start=1):
-            begun = time.perf_counter()
-            found = engine.run(root)
-            searched = time.perf_counter()
-            parent = graph.to_user_parents(found.parent)
-            distance = np.empty(graph.user_ids.size, np.float64)
-            restore_values_step(graph.internal_of_position, found.distance, np.inf, distance)
-            ended = time.perf_counter()
-            checked = validate_paths(graph, edges, root, (found.distance, found.parent), distance, parent)
+            value = found.distance if isinstance(found, SsspResult) else found.level
+            checked = validate(graph, edges, root, value, found.parent, parent, distance)
             searches.append(Search(**vars(checked), seconds=ended - begun, internal_seconds=searched - begun))
             bar(done, keys.size)
     return searches
@@ -247,34 +225,29 @@ def search_at_once(graph: Graph, edges: EdgeList, engine: ManyBfs, keys: np.ndar
 
 
 def validate(
-    graph: Graph, edges: EdgeList, root: int, level: np.ndarray, parent: np.ndarray, user_parent: np.ndarray
-) -> Checked:
-    """The search as a result that may be counted, or NotCertified with the key and the reason."""
-    begun = time.perf_counter()
-    key = int(graph.user_ids[graph.user_position[root]])
-    depth, inside = check_tree(edges, user_parent, key)
-    certificate = certify(graph, level, parent, root)
-    if not certificate.holds:
-        raise refusal(key, certificate.explain())
-    if not np.array_equal(depth, graph.to_user_levels(level)):
-        raise refusal(key, "the levels are not the depths in the tree")
-    reached = int(np.count_nonzero(depth >= 0))
-    return Checked(key, inside, reached, int(depth.max()), time.perf_counter() - begun)
-
-
-def validate_paths(
-    graph: Graph, edges: EdgeList, root: int, found: tuple[np.ndarray, np.ndarray], distance: np.ndarray,
-    parent: np.ndarray,
+    graph: Graph, edges: EdgeList, root: int, value: np.ndarray, parent: np.ndarray, user_parent: np.ndarray,
+    user_distance: np.ndarray | None = None,
 ) -> Checked:  # fmt: skip
-    """The same for kernel 3: ``found`` has distances and parents in internal numbers, the others in the input's."""
+    """The search as a result that may be counted, or NotCertified with the key and the reason.
+
+    ``value`` and ``parent`` are in internal numbers, ``user_`` in the input's; kernel 3 has distances in the place of
+    levels.
+    """
     begun = time.perf_counter()
     key = int(graph.user_ids[graph.user_position[root]])
-    depth, inside = check_paths(edges, parent, distance, key)
-    certificate = check_sssp(graph, root, *found)
-    if not certificate.holds:
-        raise refusal(key, certificate.explain(graph))
-    reached = int(np.count_nonzero(depth >= 0))
-    return Checked(key, inside, reached, int(depth.max()), time.perf_counter() - begun)
+    if user_distance is None:
+        depth, inside = check_tree(edges, user_parent, key)
+        certificate = certify(graph, value, parent, root)
+        reason = "" if certificate.holds else certificate.explain()
+        if not reason and not np.array_equal(depth, graph.to_user_levels(value)):
+            reason = "the levels are not the depths in the tree"
+    else:
+        depth, inside = check_paths(edges, user_parent, user_distance, key)
+        lengths = check_sssp(graph, root, value, parent)
+        reason = "" if lengths.holds else lengths.explain(graph)
+    if reason:
+        raise refusal(key, reason)
+    return Checked(key, inside, int(np.count_nonzero(depth >= 0)), int(depth.max()), time.perf_counter() - begun)
 
 
 def statistics(outcome: Outcome) -> dict[str, float]:
@@ -287,7 +260,7 @@ def statistics(outcome: Outcome) -> dict[str, float]:
         "edgefactor": plan.edge_factor,
         "NBFS": len(checked),
         "graph_generation": outcome.generation_seconds,
-        "num_mpi_processes": 1,
+        "num_mpi_processes": outcome.ranks,
         "construction_time": outcome.construction_seconds,
     }
     if outcome.batch is None:
@@ -361,7 +334,7 @@ def _warm_up(plan: Plan) -> None:
         search_at_once(graph, edges, ManyBfs(graph), keys[:1])
         return
     if plan.kernel == "sssp":
-        measure_paths(graph, edges, SsspEngine(graph), keys[:4])
+        search_each(graph, edges, SsspEngine(graph), keys[:4])
         return
     warm_up(plan.engine)
     engine = make_engine(plan.engine, CoreSplit(graph))

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hybrid.config import dump_config, load_config
 from hybrid.config.schema import Config
+from hybrid.devices.profiles import ORACLE, SIMULATED, parse_device
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.experiments.tune.points import Point, Setting
 from hybrid.job.comparison import EVEN
-from hybrid.planning.device_profiles import ORACLE, SIMULATED, parse_device
 from hybrid.planning.plan import CELL_BYTES
 from hybrid.results.atomic_write import atomic_write
 from hybrid.terminal import count, seconds
@@ -40,9 +39,6 @@ class Advice:
     gain: float
     sentence: str
     batch: int = 1
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,7 @@ def break_even_settings(points: Sequence[Point], modes: Sequence[str], delays: S
         cores = [one for one in points if one.good and one.setting.engine == engine and one.setting.k]
         tried = [one for one in cores if one.setting.device == ORACLE_DEVICE] or cores
         if tried:
-            k = max(tried, key=lambda one: one.gain_spread[0]).setting.k
+            k = max(tried, key=lambda one: one.spread[0]).setting.k
             devices = dict.fromkeys([ORACLE_DEVICE, *delays])
             batch = tried[0].setting.batch
             found += [Setting(engine, device, mode, k, batch) for device in devices for mode in modes]
@@ -120,7 +116,7 @@ def break_even_curves(points: Sequence[Point]) -> list[Curve]:
     for (engine, mode, k), by_delay in groups.items():
         if len(by_delay) > 1:
             ordered = [by_delay[delay] for delay in sorted(by_delay)]
-            gains, spreads = tuple(one.gain for one in ordered), tuple(one.gain_spread for one in ordered)
+            gains, spreads = tuple(one.gain for one in ordered), tuple(one.spread for one in ordered)
             pays = tuple(one.pays for one in ordered)
             curves.append(Curve(engine, mode, k, tuple(sorted(by_delay)), gains, spreads, pays))
     return curves

@@ -24,7 +24,7 @@ def engine_figures(points: Sequence[Point]) -> Markup:
     if not sizes:
         return el("p", "No setting of this engine could be measured.", class_="muted")
     x = _size_axis(sizes)
-    gains = [value for one in points for value in (*one.gain_spread, one.gain)] + [1.0]
+    gains = [value for one in points for value in (*one.spread, one.gain)] + [1.0]
     edges = [value for one in points for value in (one.edges_hybrid, one.edges_cpu_only)]
     cores = [one for one in points if one.setting.k]
     edge_alone = tuple(
@@ -90,9 +90,7 @@ def prediction_figure(points: Sequence[Point]) -> Markup:
         tip = f"{one.setting.describe()}: predicted {seconds(one.predicted_s)}, measured {seconds(one.hybrid_s)}"
         return Mark(one.predicted_s, one.hybrid_s, tip)
 
-    series = [
-        Series(one.name, one.marks, one.colour, one.dashed, line=False) for one in _by_setting(both, mark, by_mode=True)
-    ]
+    series = [replace(one, line=False) for one in _by_setting(both, mark, by_mode=True)]
     every = [value for one in both for value in (one.predicted_s or 0.0, one.hybrid_s)]
     figure = draw(
         "Hybrid time", "of all sources together, by the planner and by the clock",
@@ -169,7 +167,7 @@ def _time_mark(point: Point, times: Sequence[Sequence[float]], median_s: float) 
 
 
 def _gain_mark(point: Point) -> Mark:
-    low, high = point.gain_spread
+    low, high = point.spread
     tip = f"{_core(point)}: {point.compared.describe()}"
     return Mark(point.setting.k, point.gain, tip, low, high)
 

@@ -11,15 +11,14 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from hybrid.devices.profiles import SIMULATED
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.job.comparison import Comparison, compare
-from hybrid.planning.device_profiles import SIMULATED
+from hybrid.experiments.measured import Measured
 from hybrid.results.atomic_write import atomic_write
 from hybrid.terminal import note
 
@@ -53,7 +52,7 @@ def many_engine(batch: int) -> str:
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Measured):
     """One setting, measured; times are [repeat][source] in seconds. A failure has no times."""
 
     setting: Setting
@@ -81,36 +80,9 @@ class Point:
     def good(self) -> bool:
         return not self.failure
 
-    @cached_property
-    def compared(self) -> Comparison:
-        """The device against the CPU alone, which was measured in turns with it."""
-        return compare(self.cpu_only, self.hybrid)
-
-    @property
-    def cpu_only_s(self) -> float:
-        return self.compared.first_s
-
-    @property
-    def hybrid_s(self) -> float:
-        return self.compared.second_s
-
-    @property
-    def gain(self) -> float:
-        """Above 1: faster than the CPU alone; the quotient of the two times above."""
-        return self.compared.gain
-
-    @property
-    def gain_spread(self) -> tuple[float, float]:
-        """The interval that the gain is in (hybrid/job/comparison.py)."""
-        return self.compared.spread
-
     @property
     def pays(self) -> bool:
-        """Whether it is certainly faster, by more than counts as equal."""
-        return self.setting.k > 0 and self.compared.faster
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return self.setting.k > 0 and super().pays
 
 
 def worst(times: Iterable[Iterable[float]]) -> float:
@@ -166,7 +138,7 @@ class Journal:
     def add(self, point: Point) -> None:
         """Append a finished point; it survives a crash."""
         assert self._file is not None
-        self._file.write(json.dumps(point.to_json()) + "\n")
+        self._file.write(json.dumps(asdict(point)) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
         self.points[point.setting] = point

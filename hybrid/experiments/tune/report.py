@@ -5,11 +5,8 @@ Invariant: the three are made from the same points; whatever a simulated device 
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,14 @@ from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, count, ratio, seconds, share
+from hybrid.devices.profiles import SIMULATED
+from hybrid.experiments.measured import write_files
 from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text
 from hybrid.experiments.tune.figures import break_even_figure, core_figures, engine_figures, prediction_figure
 from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
-from hybrid.planning.device_profiles import SIMULATED
 from hybrid.report import style
 from hybrid.report.pieces import folded, muted, section
-from hybrid.report.tables import row, table
-from hybrid.results.atomic_write import atomic_write
+from hybrid.report.tables import Row, table
 from hybrid.terminal import plural
 
 CSV_NAME, JSON_NAME, HTML_NAME = "points.csv", "tune.json", "tune.html"
@@ -49,16 +46,15 @@ class Findings:
 
 
 def write_findings(folder: Path, found: Findings) -> None:
-    """All three files, each whole or not at all."""
-    atomic_write(folder / CSV_NAME, points_csv(found.points))
-    atomic_write(folder / JSON_NAME, json.dumps(as_json(found), indent=1) + "\n")
-    atomic_write(folder / HTML_NAME, render(found))
+    """All three files."""
+    rows = [flat(one) for one in found.points]
+    write_files(folder, (CSV_NAME, JSON_NAME, HTML_NAME), rows, as_json(found), render(found))
 
 
 def flat(point: Point) -> dict[str, Any]:
     """A point as one row of a table."""
     setting, good = point.setting, point.good
-    low, high = point.gain_spread if good else (None, None)
+    low, high = point.spread if good else (None, None)
     return {
         "engine": setting.engine, "device": setting.device, "simulated": setting.simulated, "mode": setting.mode,
         "batch": setting.batch,
@@ -77,16 +73,6 @@ def flat(point: Point) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def points_csv(points: Sequence[Point]) -> str:
-    """One line per point."""
-    rows = [flat(one) for one in points]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def as_json(found: Findings) -> dict[str, Any]:
     """Everything, with all times."""
     return {
@@ -96,18 +82,11 @@ def as_json(found: Findings) -> dict[str, Any]:
         **found.identity,
         "note": _NO_NPU,
         "points": [{**flat(one), "times": {"cpu_only": one.cpu_only, "hybrid": one.hybrid}} for one in found.points],
-        "break_even": [
-            {
-                "simulated": True, "engine": one.engine, "mode": one.mode, "k": one.k,
-                "delays_s": one.delays_s, "gains": one.gains, "spreads": one.spreads, "pays": one.pays,
-                "sentence": one.sentence,
-            }
-            for one in found.curves
-        ],
+        "break_even": [{"simulated": True, **asdict(one), "sentence": one.sentence} for one in found.curves],
         "noise": noise_of(found.points),
         "warning": found.warning,
-        "recommendation": found.advice.as_dict(),
-    }  # fmt: skip
+        "recommendation": asdict(found.advice),
+    }
 
 
 def render(found: Findings) -> str:
@@ -207,17 +186,17 @@ def _table_section(found: Findings) -> Markup:
     return section("All points", body, id="points", long=True)
 
 
-def _table_row(point: Point) -> Markup:
+def _table_row(point: Point) -> Row:
     setting = point.setting
     device = setting.device if setting.simulated or not point.ran_on else f"{setting.device} ({point.ran_on})"
     first = [setting.engine, device, setting.mode, count(setting.k), count(point.threshold), share(point.part, 1)]
     if not point.good:
         cells = [*first, *[DASH] * 7, join([el("span", "failed", class_="bad")])]
-        return row(cells, text_columns=(0, 1, 2), style="fault")
-    low, high = point.gain_spread
+        return Row(cells, "fault")
+    low, high = point.spread
     cells = [
         *first, seconds(point.cpu_only_s), seconds(point.hybrid_s), ratio(point.gain), f"{low:.2f}-{high:.2f}",
         count(round(point.values_adopted)), count(round(point.edges_hybrid)), seconds(point.predicted_s),
         count(point.certified),
     ]  # fmt: skip
-    return row(cells, text_columns=(0, 1, 2), style="hit" if point.pays else None)
+    return Row(cells, "hit" if point.pays else None)

@@ -21,24 +21,21 @@ from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
 from hybrid.experiments.tune.advice import ORACLE_DEVICE
 from hybrid.experiments.tune.points import NO_DEVICE, Journal, Point, Setting, many_engine
+from hybrid.graphs.sources import Source
 from hybrid.interrupts import interrupts_held
+from hybrid.job.core import device_of
 from hybrid.job.engines import Engine, Unit, engine_for, rehearsal
-from hybrid.job.sources import Source
 from hybrid.job.units import units_of
 from hybrid.job.verdict import turns
-from hybrid.job.warm_up import looks_deep, make_engine, warm_up
-from hybrid.job.warm_up_algorithms import warm_up_batches
-from hybrid.offload.traverse import traverse_together
+from hybrid.job.warm_up import looks_deep, warm_up, warm_up_batches
 from hybrid.planning.core_statistics import CoreStatistics, core_statistics
 from hybrid.planning.plan import CELL_BYTES, largest_core
 from hybrid.planning.planner import SMALLEST_CORE, Candidate, predict
-from hybrid.planning.prediction import surroundings, typical_root, typical_search
+from hybrid.planning.prediction import surroundings, typical_search
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.terminal import note
 from hybrid.worker.core_solver import Device
-from hybrid.worker.simulated import simulated_solver
-from hybrid.worker.solver import WorkerSolver
 
 
 @dataclass(frozen=True)
@@ -105,8 +102,8 @@ class Sweep:
 
     def __init__(self, config: Config, graph: Graph, sources: Sequence[Source], journal: Journal) -> None:
         self.config, self.graph, self.journal = config, graph, journal
-        self.roots = [source.internal for source in sources if source.internal >= 0]
-        if not self.roots:
+        self.sources = [source for source in sources if source.internal >= 0]
+        if not self.sources:
             raise ConfigError(
                 "source: no source has an edge, so there is nothing to measure",
                 value=config.source,
@@ -159,10 +156,8 @@ class Sweep:
     # --------------------------------------------------------------------------------------------- one point
 
     def _measure(self, setting: Setting) -> Point:
-        (engine, units), solver = self._runs_of(setting), self._solver_for(setting)
-        empty = self._empty(setting)
-        if solver is not None:
-            self._hand_over(solver, setting.k)
+        engine, units = self._runs_of(setting)
+        solver, empty = self._solver_for(setting, engine), self._empty(setting)
         if setting.k and (solver is None or not solver.usable):
             return self._failed(setting, empty, solver)
         clocked = 0.0 if solver is None else solver.on_clock_s
@@ -184,24 +179,15 @@ class Sweep:
                     beside.distrust("a result that it took part in failed the certificate")
                 if not beside.usable:
                     return self._failed(setting, empty, beside)
-        each = repeats * len(self.roots)
-        predicted = self._predict(setting)
-        return replace(
-            empty,
-            ran_on="" if solver is None else solver.device,
-            cpu_only=tuple(map(tuple, times[0].tolist())),
-            hybrid=tuple(map(tuple, times[1].tolist())),
-            rounds_sent=tally.rounds_sent / each,
-            rounds_merged=tally.rounds_merged / each,
-            values_adopted=tally.values_adopted / each,
-            values_received=tally.values_received / each,
-            edges_cpu_only=float(edges[0]) / each,
-            edges_hybrid=float(edges[1]) / each,
-            on_clock_s=0.0 if solver is None else solver.on_clock_s - clocked,
-            certified=2 * each,
-            predicted_cpu_only_s=None if predicted is None else len(units) * predicted[0],
-            predicted_s=None if predicted is None else len(units) * predicted[1],
-        )
+        each = repeats * len(self.sources)
+        named = ("rounds_sent", "rounds_merged", "values_adopted", "values_received")
+        predicted = [None, None] if (found := self._predict(setting)) is None else [len(units) * one for one in found]
+        ran_on, clocked = ("", 0.0) if solver is None else (solver.device, solver.on_clock_s - clocked)
+        cpu_only, hybrid = (tuple(map(tuple, some.tolist())) for some in times)
+        point = replace(empty, ran_on=ran_on, cpu_only=cpu_only, hybrid=hybrid, on_clock_s=clocked, certified=2 * each)
+        point = replace(point, edges_cpu_only=float(edges[0]) / each, edges_hybrid=float(edges[1]) / each)
+        point = replace(point, predicted_cpu_only_s=predicted[0], predicted_s=predicted[1])
+        return replace(point, **{name: getattr(tally, name) / each for name in named})
 
     def _empty(self, setting: Setting) -> Point:
         k, known = setting.k, self.statistics
@@ -220,29 +206,25 @@ class Sweep:
 
     # ------------------------------------------------------------------------------------- device and engine
 
-    def _solver_for(self, setting: Setting) -> Device | None:
-        """The device of a setting, started if need be; None without a core, or where it has never served."""
+    def _solver_for(self, setting: Setting, engine: Engine) -> Device | None:
+        """The device of a setting, started, with its core, after a first round that is not timed.
+
+        None without a core, or where it has never served.
+        """
         if setting.k == 0 or setting.device in self._hopeless:
             return None
         if self._solver is None or self._device != setting.device:
             self.close()
             npu = replace(self.config.npu, device=setting.device, mode=setting.mode)
-            config = replace(self.config, npu=npu)
             log = self.journal.folder / "worker.log"
-            self._solver = simulated_solver(config) or WorkerSolver(config, log, Trace())
+            self._solver = device_of(replace(self.config, npu=npu), log, Trace())
             self._device, self._published = setting.device, -1
             self._solver.start()
+        if self._published != setting.k:
+            engine.publish(self._solver)
+            self._published = setting.k
+            self._solver.warm_up("share", setting.batch)
         return self._solver
-
-    def _hand_over(self, solver: Device, k: int) -> None:
-        """Publish the core, and let the device serve a first round that is not timed."""
-        if self._published != k:
-            solver.publish_edges(self.graph.out_offsets, self.graph.out_targets, k)
-            self._published = k
-            if solver.cold:
-                engine = make_engine(self.config.engine, self._split, self._strategy(self.config.engine))
-                root = typical_root(self.graph)
-                traverse_together(engine, root, "share", solver, Trace(), self.config.npu.max_rounds)
 
     def _runs_of(self, setting: Setting) -> tuple[Engine, list[Unit]]:
         """What is run and proven: each root by itself, or so many at once."""
@@ -253,9 +235,7 @@ class Sweep:
             if setting.batch == 1:
                 bfs = replace(config.bfs, strategy=self._strategy(setting.engine))
                 config = replace(config, engine=setting.engine, bfs=bfs)
-            ids = self.graph.user_ids[self.graph.user_position[self.roots]]
-            sources = [Source(int(one), root) for one, root in zip(ids, self.roots, strict=True)]
-            tasks = [Task(self.graph, config, source) for source in sources]
+            tasks = [Task(self.graph, config, source) for source in self.sources]
             engine = engine_for(Bfs(), tasks[0], self._split, batch=setting.batch)
             self._runs[setting.engine] = engine, units_of(tasks, setting.batch)
         return self._runs[setting.engine]

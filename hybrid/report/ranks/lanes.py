@@ -106,14 +106,8 @@ def machines_of(hosts: Mapping[int, str], events: Mapping[int, Sequence[Event]])
     machines = []
     for host, ranks in ranks_on.items():
         own = {rank: events.get(rank, ()) for rank in ranks}
-        lanes = [
-            RankLane(
-                tuple(ranks[i : i + together]),
-                host,
-                [e for rank in ranks[i : i + together] for e in own[rank] if e.actor != "npu"],
-            )
-            for i in range(0, len(ranks), together)
-        ]
+        dealt = [tuple(ranks[i : i + together]) for i in range(0, len(ranks), together)]
+        lanes = [RankLane(some, host, [e for one in some for e in own[one] if e.actor != "npu"]) for some in dealt]
         rounds = sorted((e for some in own.values() for e in some if e.actor == "npu"), key=lambda e: (e.t0, e.t1))
         machines.append(Machine(host, names[host], tuple(lanes), rounds))
     return machines

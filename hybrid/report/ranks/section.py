@@ -93,10 +93,7 @@ def say_balance(ranks: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
         return "Over all sources. With a single rank there is nothing to balance."
     imbalance = number(ranks.get("load_imbalance"))
     busiest = max(rows, key=lambda one: real(one, "compute_s"))
-    whole_time = sum(real(one, f"{kind}_s") for one in rows for kind in KINDS)
-    spent = ", ".join(
-        f"{share(sum(real(one, f'{kind}_s') for one in rows), whole_time)}{SPACE}{kind}" for kind in KINDS
-    )
+    spent = ", ".join(f"{_part_of_time(rows, kind)}{SPACE}{kind}" for kind in KINDS)
     if imbalance is None:
         return f"Over all sources. Of the ranks' time {spent}."
     return (
@@ -163,14 +160,10 @@ def _draw_pictures(facts: Facts) -> list[Markup]:
     lanes = min(MAX_LANES, len({*hosts, *(rank for one in shown for rank in one.events)}))
     columns = max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown))))
     budget = Budget(columns, max(60, POINTABLE // len(shown)))
-    panels = [
-        Panel(
-            one.source,
-            _draw_search(one, machines_of(hosts, one.events), budget, f"ranks{i}"),
-            el("span", seconds(one.lasted), class_="took"),
-        )
-        for i, one in enumerate(shown)
-    ]
+    panels = []
+    for i, one in enumerate(shown):
+        drawn = _draw_search(one, machines_of(hosts, one.events), budget, f"ranks{i}")
+        panels.append(Panel(one.source, drawn, el("span", seconds(one.lasted), class_="took")))
     opened = shown.index(slowest[0])
     few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
     left_out = muted(f"Of {len(searches):,} sources {few} drawn.") if len(shown) < len(searches) else EMPTY

@@ -13,7 +13,7 @@ from hybrid.charts.units import DASH, count, number, seconds, share, significant
 from hybrid.report.events import as_dict
 from hybrid.report.pieces import meter
 from hybrid.report.ranks.lanes import short_names
-from hybrid.report.tables import TALL, row, table
+from hybrid.report.tables import TALL, Row, table
 
 PHASES = {
     "reduce": "reduce: mirrors to masters",
@@ -62,20 +62,15 @@ def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
     text = (0, 1) if several else (0,)
     longest = max((sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows), default=0.0)
 
-    def draw(first: str, host: str, values: Mapping[str, str], bar: Markup, style: str | None = None) -> Markup:
+    def draw(first: str, host: str, values: Mapping[str, str], bar: Markup, style: str | None = None) -> Row:
         cells: list[object] = [first, *([host] if several else []), *(values[name] for name in FIGURES)]
         cells.insert(len(text) + BAR_AFTER, bar)
-        return row(cells, text_columns=text, style=style)
+        return Row(cells, style)
 
-    body = [
-        draw(
-            count(one.get("rank")),
-            hosts[str(one.get("host") or DASH)],
-            {name: written(one.get(name)) for name, (_, written) in FIGURES.items()},
-            _time_bar(one, longest),
-        )
-        for one in rows
-    ]
+    body = []
+    for one in rows:
+        own = {name: written(one.get(name)) for name, (_, written) in FIGURES.items()}
+        body.append(draw(count(one.get("rank")), hosts[str(one.get("host") or DASH)], own, _time_bar(one, longest)))
     if len(rows) > 1:
         sums = {name: written(_sum(rows, name)) for name, (_, written) in FIGURES.items()} | {"rounds": ""}
         uneven = {name: _uneven(rows, name) for name in FIGURES}
@@ -138,14 +133,11 @@ def traffic_table(traffic: Mapping[str, Any]) -> Markup:
             count(messages),
             f"{size(float(significant(each).replace(',', '')))}" if sent else DASH,
         ]
-        rows.append(row(cells, text_columns=(0, 1, 2, 4)))
+        rows.append(Row(cells))
         previous = phase
     heads = ["Phase", "Encoding", "Bytes", "", "Messages", "", "Per message"]
-    return el(
-        "div",
-        table(heads, rows, text_columns=(0, 1, 2, 4), caption="Bytes and messages by phase and encoding"),
-        class_="traffic",
-    )
+    body = table(heads, rows, text_columns=(0, 1, 2, 4), caption="Bytes and messages by phase and encoding")
+    return el("div", body, class_="traffic")
 
 
 def _bar(value: float, most: float, style: str) -> Markup:

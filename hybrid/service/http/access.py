@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from hybrid.config.schema import ServiceConfig
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.service.http.problems import MEDIA_TYPE, Problem
 from hybrid.service.metrics import Metrics
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 _log = logging.getLogger("tandem.access")
 
 OPEN = ("/healthz", "/readyz", "/", "/docs", "/favicon.ico")  # say nothing about data
@@ -36,12 +33,8 @@ JSON_ROUTES = ("/v1/graphs", "/v1/jobs")
 _SHORTEST_TOKEN = 16
 _ONCE = (b"host", b"origin", b"authorization", b"content-type", b"sec-fetch-site", b"sec-fetch-dest")
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_FROM_ANY_PAGE = (
-    b"",
-    b"text/plain",
-    b"application/x-www-form-urlencoded",
-    b"multipart/form-data",
-)  # without a preflight
+# What any page may send without a preflight.
+_FROM_ANY_PAGE = (b"", b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data")
 _HOST = re.compile(rb"(\[[0-9a-fA-F:.]{2,45}\]|[0-9a-zA-Z._-]{1,253})(:[0-9]{1,5})?")
 HEADERS = [
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -55,7 +48,6 @@ HEADERS = [
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
     if host == "localhost":
         return True
     try:
@@ -116,26 +108,18 @@ class Gate:
 
         try:
             self._require(scope, headers)
-            limited = _Limited(receive, self._most_bytes(scope))
-            limited.require_announced(headers)
-            await self._inner(scope, limited, send_with_headers)
+            most = self._settings.max_upload_bytes if scope["path"] == UPLOAD else MOST_JSON_BYTES
+            await self._inner(scope, _limited(receive, most, headers), send_with_headers)
         except Problem as problem:
-            await answer_problem(problem, send_with_headers)
+            await answer_with(problem)(scope, receive, send_with_headers)
         finally:
             spent = time.perf_counter() - began
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.count_request(scope["method"], route, status, spent)
             if _log.isEnabledFor(logging.DEBUG) or (status >= 400 and scope["path"] != "/readyz"):
-                facts = {
-                    "method": scope["method"],
-                    "path": scope["path"],
-                    "status": status,
-                    "ms": round(spent * 1e3, 2),
-                }
+                facts = {name: scope[name] for name in ("method", "path")}
+                facts |= {"status": status, "ms": round(spent * 1e3, 2)}
                 _log.log(logging.INFO if status < 500 else logging.WARNING, "request", extra={"facts": facts})
-
-    def _most_bytes(self, scope: Scope) -> int:
-        return self._settings.max_upload_bytes if scope["path"] == UPLOAD else MOST_JSON_BYTES
 
     def _require(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         path = scope["path"]
@@ -161,26 +145,22 @@ class Gate:
         return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
 
 
-class _Limited:
-    """A body that may not be longer than allowed."""
+def _limited(receive: Receive, most: int, headers: dict[bytes, bytes]) -> Receive:
+    """A body that may not be longer than allowed; Problem at once if it is said to be."""
+    too_large = Problem(413, f"the body is larger than {most} bytes", "send less, or use a data root")
+    announced, seen = headers.get(b"content-length", b"0"), 0
+    if announced.isdigit() and int(announced) > most:
+        raise too_large
 
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive, self._most, self._seen = receive, most, 0
-
-    def require_announced(self, headers: dict[bytes, bytes]) -> None:
-        announced = headers.get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > self._most:
-            raise self._too_large()
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self._seen > self._most:
-            raise self._too_large()
+    async def receive_limited() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > most:
+            raise too_large
         return message
 
-    def _too_large(self) -> Problem:
-        return Problem(413, f"the body is larger than {self._most} bytes", "send less, or use a data root")
+    return receive_limited
 
 
 def _host_name(headers: dict[bytes, bytes], version: str) -> str:
@@ -201,17 +181,13 @@ def _require_own_page(method: str, headers: dict[bytes, bytes], public: bool) ->
     site = headers.get(b"sec-fetch-site")
     if site is None:
         origin = headers.get(b"origin")
-        foreign = origin is not None and origin.lower() not in _origins(headers.get(b"host", b""))
-        foreign = foreign and method not in _SAFE
+        own = [scheme + headers.get(b"host", b"").lower() for scheme in (b"http://", b"https://")]
+        foreign = origin is not None and origin.lower() not in own and method not in _SAFE
     else:
         opened = method in _SAFE and headers.get(b"sec-fetch-dest") == b"document"  # a link that a user followed
         foreign = site not in (b"none", b"same-origin") and not (opened or (public and method in _SAFE))
     if foreign:
         raise Problem(403, "another site's page asked", "use this service's own page")
-
-
-def _origins(host: bytes) -> tuple[bytes, bytes]:
-    return b"http://" + host.lower(), b"https://" + host.lower()
 
 
 def _require_content(method: str, path: str, headers: dict[bytes, bytes]) -> None:
@@ -224,10 +200,5 @@ def _require_content(method: str, path: str, headers: dict[bytes, bytes]) -> Non
         raise Problem(415, "an upload from a page has a type of its own", "send application/octet-stream")
 
 
-async def answer_problem(problem: Problem, send: Send) -> None:
-    """A problem document as a whole response."""
-    body = json.dumps(problem.document()).encode()
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers().items()]
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def answer_with(problem: Problem) -> JSONResponse:
+    return JSONResponse(problem.document(), problem.status, problem.headers(), MEDIA_TYPE)

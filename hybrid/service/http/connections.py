@@ -8,17 +8,17 @@ some more are taken in, on which only /healthz and /readyz are answered.
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
 from collections import Counter
 from functools import partial
 from typing import Any
 
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from hybrid.config.schema import ServiceConfig
-from hybrid.service.http.access import STRANGER, UPLOAD, Receive, Scope, Send, answer_problem, is_loopback
-from hybrid.service.http.problems import MEDIA_TYPE, Problem
+from hybrid.service.http.access import STRANGER, UPLOAD, answer_with, is_loopback
+from hybrid.service.http.problems import Problem
 
 MOST_HEADERS = 100
 MOST_HEAD_BYTES = 32 << 10  # of a request line and headers together, or of anything else outside of a body
@@ -28,8 +28,10 @@ SLOWEST_UPLOAD = 16 << 10  # bytes per second
 STALLED_S = 60.0  # a client that takes nothing of its answer for so long is given up
 KEEP_ALIVE_S = 75
 RESERVED = 32  # connections beyond the most, for those who ask whether the service lives
-OTHER_FILES = 256  # that the process needs beside its connections; asyncio accepts up to BURST before it looks at one
-BURST = 128
+OTHER_FILES = 256  # that the process needs beside its connections, some bursts of accepted ones included:
+BURST = (
+    32  # asyncio accepts so many in a turn, and some turns pass until one is looked at and the one it replaces closed
+)
 FEWEST = 16
 NEWEST = 8  # connections that may not have been read yet
 SWEEP_S = 0.25
@@ -37,8 +39,6 @@ _ALWAYS_ANSWERED = (b"/healthz", b"/readyz")
 
 
 class Connections:
-    """All connections of a server. Lives on the loop."""
-
     def __init__(self, settings: ServiceConfig, files: int | None = None) -> None:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if files is None else files
         self.most = max(FEWEST, min(settings.max_connections, files - OTHER_FILES - RESERVED))
@@ -94,7 +94,6 @@ class Connections:
                 del self._of_client[connection.address]
 
     def begin(self, connection: Connection) -> None:
-        """A request has come."""
         self._silent.pop(connection, None)
         self._idle.pop(connection, None)
 
@@ -115,12 +114,10 @@ class Connections:
         }
 
     def sweep(self, now: float) -> None:
-        """Close what is late."""
         for connection in list(self.open):
             connection.look(now)
 
     async def watch(self) -> None:
-        """Sweep for ever."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)
@@ -138,8 +135,6 @@ class Connection(HttpToolsProtocol):
         self._outside = 0  # bytes that came since the last request and are in no body
         self._in_body = self._refused = False
         self._stalled: tuple[int, float] = (0, 0.0)  # bytes that wait to be sent, and since when there are as many
-
-    # ------------------------------------------------------------------------------------------ transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -162,8 +157,6 @@ class Connection(HttpToolsProtocol):
         if self._refused or self._outside > MOST_HEAD_BYTES:
             most = f"at most {MOST_HEADERS} headers, {MOST_HEAD_BYTES} bytes"
             self.refuse(Problem(431, "the head of the request is too large", most))
-
-    # --------------------------------------------------------------------------------------------- parser
 
     def on_message_begin(self) -> None:
         if self._refused:
@@ -216,8 +209,6 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._all.rest(self)
 
-    # ------------------------------------------------------------------------------------------- refusals
-
     def look(self, now: float) -> None:
         """Close the connection if its request is late, or its answer is not taken."""
         unsent = self.transport.get_write_buffer_size()
@@ -247,11 +238,12 @@ class Connection(HttpToolsProtocol):
             return
         answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         if not answering and not self.pipeline:
-            body = json.dumps(problem.document()).encode()
-            lines = (b"content-type: " + MEDIA_TYPE.encode(), b"content-length: %d" % len(body), b"connection: close")
-            self.transport.write(STATUS_LINE[problem.status] + b"\r\n".join((*lines, b"", body)))
+            answer = answer_with(problem)
+            lines = [b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close"))]
+            self.transport.write(b"".join((STATUS_LINE[problem.status], *lines, b"\r\n", bytes(answer.body))))
         self.transport.close()
 
 
 async def _refuse_crowd(scope: Scope, receive: Receive, send: Send) -> None:
-    await answer_problem(Problem(503, "too many requests are under way", "ask again soon", retry_after_s=2), send)
+    problem = Problem(503, "too many requests are under way", "ask again soon", retry_after_s=2)
+    await answer_with(problem)(scope, receive, send)

@@ -44,7 +44,6 @@ def column_of(journal: Journal, job: Job, name: str, run: int) -> np.ndarray:
 
 
 def _vertices(journal: Journal, job: Job) -> np.ndarray:
-    """The user's ids of the rows."""
     vertex = _read(journal, job, "vertex")
     if vertex.ndim != 1 or vertex.dtype.kind not in "iu":
         raise _damaged("vertex")

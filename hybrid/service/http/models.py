@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from hybrid.registry import ALGORITHMS
 
@@ -70,12 +70,8 @@ class GraphDetails(GraphAnswer):
     core: dict[str, Any] = Field(description="share of edges inside cores of k hubs, and the chosen core")
 
 
-class GraphList(BaseModel):
-    graphs: list[GraphAnswer]
-
-
-class FileList(BaseModel):
-    files: list[str]
+GraphList = create_model("GraphList", graphs=list[GraphAnswer])
+FileList = create_model("FileList", files=list[str])
 
 
 class JobRequest(Strict):
@@ -115,14 +111,8 @@ class JobAnswer(BaseModel):
     problem: ProblemDocument | None
 
 
-class JobList(BaseModel):
-    jobs: list[JobAnswer]
-    total: int
-
-
-class TraceAnswer(BaseModel):
-    job: str
-    events: list[dict[str, Any]]
+JobList = create_model("JobList", jobs=list[JobAnswer], total=int)
+TraceAnswer = create_model("TraceAnswer", job=str, events=list[dict[str, Any]])
 
 
 class ResultPage(BaseModel):
@@ -154,19 +144,10 @@ class PathAnswer(DistanceAnswer):
     path: list[int] | None
 
 
-class NeighboursAnswer(BaseModel):
-    source: int
-    hops: int
-    total: int
-    offset: int
-    vertex: list[int]
-    distance: list[int]
-
-
-class Health(BaseModel):
-    status: Literal["ok"]
-
-
+NeighboursAnswer = create_model(
+    "NeighboursAnswer", source=int, hops=int, total=int, offset=int, vertex=list[int], distance=list[int]
+)
+Health = create_model("Health", status=Literal["ok"])
 WorkerState = Literal["off", "starting", "ready", "busy", "restarting", "failed"]
 
 
@@ -218,5 +199,4 @@ class AlgorithmAnswer(BaseModel):
     columns: dict[str, str]
 
 
-class AlgorithmList(BaseModel):
-    algorithms: list[AlgorithmAnswer]
+AlgorithmList = create_model("AlgorithmList", algorithms=list[AlgorithmAnswer])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from typing import Any
 
-from cpu_engine.errors import ExplainedError
+from cpu_engine.errors import ExplainedError, shorten
 from cpu_engine.graph.formats.bounds import TooLarge
 from hybrid.errors import EnvironmentProblem, NotCertified
 
@@ -46,7 +47,6 @@ class Problem(Exception):
         self.status, self.detail, self.fix, self.retry_after_s = status, detail, fix, retry_after_s
 
     def document(self) -> dict[str, Any]:
-        """The problem as JSON."""
         return {
             "type": "about:blank", "title": TITLES.get(self.status, "Refused"), "status": self.status,
             "detail": self.detail, "fix": self.fix,
@@ -59,15 +59,20 @@ class Problem(Exception):
         return {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
 
 
+def shutting_down() -> Problem:
+    return Problem(503, "the service is shutting down", "ask again when it is back", retry_after_s=5)
+
+
 def problem_of(error: BaseException) -> Problem:
     """An error of the engines as a client may see it: no path of this machine is in it."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, ExplainedError):
-        value = "" if error.value is None else f" (value {error.value!r})"
+        value = "" if error.value is None else f" (value {shorten(error.value)})"
         line = "" if error.line is None else f"line {error.line}: "
         status = next(_STATUS_OF[kind] for kind in type(error).__mro__ if kind in _STATUS_OF)
-        return Problem(status, f"{line}{error.reason}{value}", error.fix or "change the request")
+        fix = _without_folder(error.fix or "change the request", error.path)
+        return Problem(status, _without_folder(f"{line}{error.reason}{value}", error.path), fix)
     if isinstance(error, MemoryError):
         return Problem(507, "not enough memory", "unload a graph, or ask for less")
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
@@ -77,3 +82,9 @@ def problem_of(error: BaseException) -> Problem:
     if isinstance(error, OSError):
         return Problem(500, f"a file could not be used: {error.strerror}", "see the service's log")
     return Problem(500, "something went wrong inside", "see the service's log, and report it")
+
+
+def _without_folder(text: str, path: str | Path | None) -> str:
+    """A sentence about a file without the folder that the file is in, which is not the client's to know."""
+    folder = "" if path is None else str(Path(path).parent)
+    return text if folder in ("", ".", "/") else text.replace(f"{folder}/", "").replace(folder, Path(folder).name)

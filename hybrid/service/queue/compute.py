@@ -19,7 +19,7 @@ from typing import Protocol
 
 from numba.core.compiler_lock import global_compiler_lock
 
-from hybrid.service.http.problems import Problem
+from hybrid.service.http.problems import Problem, shutting_down
 from hybrid.service.memory import Tidier
 from hybrid.terminal import plural
 
@@ -91,14 +91,11 @@ class Compute:
     def ask(self, query: Query) -> None:
         """Queue a query; Problem 429 if too many wait."""
         with self._changed:
-            self._refuse_if_closing()
+            if self._closing:
+                raise shutting_down()
             if self._waiting >= self._query_queue:
-                raise Problem(
-                    429,
-                    f"{plural(self._waiting, 'query waits', 'queries wait')} already",
-                    "ask again later",
-                    retry_after_s=1,
-                )
+                waiting = plural(self._waiting, "query waits", "queries wait")
+                raise Problem(429, f"{waiting} already", "ask again later", retry_after_s=1)
             self._queries.setdefault(query.group, deque()).append(query)
             self._waiting += 1
             self._changed.notify()
@@ -109,7 +106,8 @@ class Compute:
     def submit(self, work: Work, *, accepted: bool = False) -> None:
         """Queue work; Problem 429 if too much waits, unless it was accepted before a restart."""
         with self._changed:
-            self._refuse_if_closing()
+            if self._closing:
+                raise shutting_down()
             if not accepted:
                 self.require_room()
             self._work.append(work)
@@ -121,14 +119,9 @@ class Compute:
             self._work.appendleft(work)
 
     def require_room(self) -> None:
-        """Problem 429 if too many jobs wait."""
         if len(self._work) >= self._job_queue:
-            raise Problem(
-                429,
-                f"{plural(len(self._work), 'job waits', 'jobs wait')} already",
-                "submit it again later",
-                retry_after_s=5,
-            )
+            waiting = plural(len(self._work), "job waits", "jobs wait")
+            raise Problem(429, f"{waiting} already", "submit it again later", retry_after_s=5)
 
     def stop(self, work: Work, reason: str) -> bool:
         """End work that waits or runs; whether it did either."""
@@ -292,14 +285,10 @@ class Compute:
             with contextlib.suppress(ProcessLookupError):
                 signal.pthread_kill(self._thread, WAKE)
 
-    def _refuse_if_closing(self) -> None:
-        if self._closing:
-            raise Problem(503, "the service is shutting down", "ask again when it is back", retry_after_s=5)
-
     def _refuse_rest(self) -> None:
         with self._changed:
             left = [query for waiting in self._queries.values() for query in waiting]
             self._queries.clear()
             self._waiting = 0
         for query in left:
-            query.refuse(Problem(503, "the service is shutting down", "ask again when it is back", retry_after_s=5))
+            query.refuse(shutting_down())

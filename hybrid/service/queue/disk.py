@@ -32,7 +32,6 @@ class Disk:
         self._lock = threading.RLock()
 
     def used(self) -> int:
-        """Bytes of all that is counted."""
         uploads = sum(_size(path) for path in self._journal.uploads.iterdir())
         return uploads + sum(size for _, size, _ in self._removable()) + sum(map(self._size_of, self._in_use()))
 

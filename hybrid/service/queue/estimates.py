@@ -27,8 +27,6 @@ _SEARCH_PER_VERTEX = 8 * 12 + 64 + 24  # words and planes, a table of levels, on
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may take."""
-
     settings: ServiceConfig
 
     def of_generator(self, wanted: GeneratorConfig) -> int:

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 OVER = (DONE, FAILED, CANCELLED)
 SHUTDOWN = "shutdown"
+_ASKED = ("id", "graph", "algorithm", "options", "source", "deadline_s")
+_OUTCOME = ("state", "phase", "started", "finished", "summary", "problem")
 MOST_DEATHS = 2  # of the process, in a row, with the same job running
 
 
@@ -55,12 +57,8 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """The job as clients, and the journal, see it."""
-        return {
-            "id": self.id, "graph": self.graph, "algorithm": self.algorithm, "options": self.options,
-            "source": self.source, "deadline_s": self.deadline_s, "state": self.state, "phase": self.phase,
-            "progress": {"done": self.done, "total": self.total}, "created": self.created, "started": self.started,
-            "finished": self.finished, "summary": self.summary, "problem": self.problem,
-        }  # fmt: skip
+        progress = {"done": self.done, "total": self.total}
+        return {name: getattr(self, name) for name in (*_ASKED, "created", *_OUTCOME)} | {"progress": progress}
 
 
 class JobBook:
@@ -86,10 +84,9 @@ class JobBook:
 
     def restore(self, document: dict[str, Any], runner: Any) -> Job:
         """A job from the journal; one that was not over waits again, unless the process keeps dying of it."""
-        known = {name: document[name] for name in ("graph", "algorithm", "options", "source", "id", "deadline_s")}
-        job = Job(**known, created=document["created"], runner=runner)
+        job = Job(**{name: document[name] for name in (*_ASKED, "created")}, runner=runner)
         if document["state"] in OVER:
-            for name in ("state", "phase", "started", "finished", "summary", "problem"):
+            for name in _OUTCOME:
                 setattr(job, name, document[name])
             job.done, job.total = document["progress"]["done"], document["progress"]["total"]
         with self._lock:
@@ -128,7 +125,6 @@ class JobBook:
         self._journal.end_job(job.id)
 
     def conclude(self, job: Job, state: str, problem: dict[str, Any] | None = None) -> None:
-        """A job is over."""
         job.state, job.problem, job.finished, job.phase = state, problem, time.time(), state
         self._keep_state(job)
         self._bus.publish("job", job.to_dict())
@@ -172,9 +168,7 @@ def death_problem(deaths: int) -> Problem:
 
 
 def stopped_problem(reason: str) -> dict[str, Any] | None:
-    """What is said of a job that was stopped."""
     if reason == "deadline":
-        return Problem(
-            504, "the job did not end within its deadline", "allow it more time (deadline_s, service.job_deadline_s)"
-        ).document()
+        fix = "allow it more time (deadline_s, service.job_deadline_s)"
+        return Problem(504, "the job did not end within its deadline", fix).document()
     return None

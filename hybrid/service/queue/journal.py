@@ -68,8 +68,6 @@ class Journal:
         if self._held is not None:
             self._held.close()
 
-    # ------------------------------------------------------------------------------------------ jobs
-
     def job_folder(self, job_id: str) -> Path:
         return self._jobs / job_id
 
@@ -137,8 +135,6 @@ class Journal:
             else:
                 found.append(document)
         return sorted(found, key=lambda document: float(document["created"]))
-
-    # ---------------------------------------------------------------------------------------- graphs
 
     def write_graph(self, name: str, document: dict[str, Any]) -> None:
         self.end_loading(name)

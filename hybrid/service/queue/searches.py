@@ -15,14 +15,16 @@ from typing import Any, Protocol
 import numba
 import numpy as np
 
-from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS, ManyBfs
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.centrality.kernels.closeness import count_levels_step
 from cpu_engine.graph.graph import Graph
-from hybrid.job.proof import prove_levels, prove_or_repair
-from hybrid.job.sources import Source
-from hybrid.offload.traverse import traverse_alone
+from hybrid.algorithms.algorithm import Task
+from hybrid.config.schema import Config
+from hybrid.graphs.sources import Source
+from hybrid.job.engines import SearchEngine
+from hybrid.job.proof import prove_levels
+from hybrid.job.units import CpuAlone, prove_unit
 from hybrid.results.trace import Trace
 from hybrid.service.http.problems import Problem, problem_of
 
@@ -43,17 +45,17 @@ class Searcher:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._single: LevelBfs | None = None
+        self._single: SearchEngine | None = None
         self._many: ManyBfs | None = None
         self.helper: Helper | None = None  # a resident worker's part in batches
 
     def alone(self, root: int) -> Levels:
         """One proven search; the levels are the engine's own."""
         if self._single is None:
-            self._single = LevelBfs(CoreSplit(self.graph))
-        found = traverse_alone(self._single, root)
-        prove_or_repair(self.graph, found, root, 0, Trace())
-        return found.level
+            self._single = SearchEngine(CoreSplit(self.graph))
+        task = Task(self.graph, Config(), Source(int(self.graph.user_id_of[root]), root))
+        _, ((found, _),), _ = prove_unit(self._single.algorithm, self._single, [task], CpuAlone())
+        return found.arrays["level"]
 
     def together(self, roots: np.ndarray) -> Levels:
         """Proven levels by [root, vertex]; the engine's own."""
@@ -130,8 +132,6 @@ def deliver(answers: Sequence[tuple[SearchQuery, dict[str, Any] | Problem]]) -> 
 
 
 class Batches:
-    """Answers batches; counts them."""
-
     def __init__(self, observe: Callable[[int, float], None]) -> None:
         self._observe = observe
 
@@ -163,7 +163,6 @@ class Batches:
 
 
 def tell_sizes(searcher: Searcher, source: Source, level: Levels, counts: np.ndarray) -> dict[str, Any]:
-    """How many vertices are at each distance."""
     sizes = [1] if source.internal < 0 else counts[1:].tolist()
     while sizes and not sizes[-1]:
         sizes.pop()
@@ -171,7 +170,6 @@ def tell_sizes(searcher: Searcher, source: Source, level: Levels, counts: np.nda
 
 
 def tell_distance(searcher: Searcher, source: Source, level: Levels, target: Source) -> dict[str, Any]:
-    """Edges between two vertices."""
     return {"source": source.user_id, "target": target.user_id, "distance": _distance(source, level, target)}
 
 

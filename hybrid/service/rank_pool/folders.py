@@ -59,7 +59,6 @@ def remove_folders(folder: Path) -> None:
 
 
 def sweep() -> None:
-    """Remove what killed services and jobs have left."""
     remove_leftovers()
     for place in (Path(tempfile.gettempdir()), SHARED_MEMORY):
         for folder in left_behind(place, PREFIX):

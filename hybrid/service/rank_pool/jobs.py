@@ -6,41 +6,40 @@ graph, with the check of a run on one rank, before it is part of a result.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from cpu_engine.comm.requests import Driver
 from cpu_engine.errors import InputError
 from cpu_engine.graph.store.graph_store import is_store, save_store
-from hybrid.algorithms.algorithm import Algorithm, Found, Task
+from hybrid.algorithms.algorithm import Found, Task
 from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
-from hybrid.job.units import has_edges, prove_run, run_without_edges
+from hybrid.job.driver import at_once
+from hybrid.job.engines import Unit
+from hybrid.job.units import has_edges, prove_run, run_once
+from hybrid.planning.plan import Plan, plan_off
 from hybrid.ranks.algorithms import algorithm_on_ranks, policy_on_ranks
 from hybrid.registry import ALGORITHMS
+from hybrid.results.record import Record
 from hybrid.results.run_record import Run
 from hybrid.results.trace import Trace
 from hybrid.service.catalogue import Catalogue, Entry
+from hybrid.service.queue.backend import ServiceBackend
 from hybrid.service.queue.jobs import Job
 from hybrid.service.rank_pool.pool import RankPool
 from hybrid.service.rank_pool.state import UP
 from hybrid.service.rank_pool.wire import Frame
 
-Advance = Callable[[Job, int], None]
-
 
 class PoolJobs:
-    """Where jobs are computed that ranks can compute together."""
+    """Which jobs are for the ranks, and what they are told of each."""
 
     def __init__(self, pool: RankPool, config: Config, catalogue: Catalogue) -> None:
         self.pool, self._config, self._catalogue = pool, config, catalogue
         self._saved: dict[Entry, Path] = {}  # graphs that no cache has
-
-    @property
-    def is_up(self) -> bool:
-        return self.pool.state.state == UP
 
     def takes(self, job: Job, config: Config) -> bool:
         """Whether this job is for the ranks; those that cannot be had for now leave all jobs to the service alone."""
@@ -54,28 +53,7 @@ class PoolJobs:
             return False
         return True
 
-    def compute(
-        self, job: Job, entry: Entry, algorithm: Algorithm, tasks: list[Task], advance: Advance
-    ) -> tuple[list[Run], dict[str, Any] | None]:
-        """The checked runs, and the account of the ranks; PoolLost if they end meanwhile."""
-        searched = [task for task in tasks if has_edges(task)]
-        runs, account, trace = [], None, job.trace
-        with contextlib.closing(_Answers(self.pool, self._order(job, entry, searched), bool(searched))) as answers:
-            for task in tasks:
-                trace.source = None if task.source is None else task.source.user_id
-                if not has_edges(task):  # nothing to search, so nobody to help
-                    runs.append(run_without_edges(algorithm, task, trace))
-                else:
-                    frame = next(answers)
-                    job.phase = "running"
-                    add_events(trace, frame)
-                    runs.append(prove_run(algorithm, task, found_in(frame), float(frame.facts["seconds"]), trace))
-                advance(job, 1)
-            account = answers.account()
-        trace.source = None
-        return runs, account
-
-    def _order(self, job: Job, entry: Entry, tasks: list[Task]) -> dict[str, Any]:
+    def order(self, job: Job, entry: Entry, tasks: list[Task]) -> dict[str, Any]:
         config = self._config
         cluster, graph = config.cluster, config.graph
         options = {
@@ -103,34 +81,52 @@ class PoolJobs:
         return entry.store
 
 
-class _Answers:
-    """The frames of one order; none is given where there is nothing to ask."""
+class OnPool(ServiceBackend):
+    """One job on the ranks; PoolLost if they end meanwhile."""
 
-    def __init__(self, pool: RankPool, order: dict[str, Any], needed: bool) -> None:
-        self._frames = pool.carry_out(order) if needed else None
+    _answers: Generator[Frame, None, dict[str, Any]] | None = None  # none is given where there is nothing to ask
 
-    def __iter__(self) -> Iterator[Frame]:
-        return self
+    def __init__(self, jobs: PoolJobs, *common: Any) -> None:
+        super().__init__(*common)
+        self._jobs = jobs
 
-    def __next__(self) -> Frame:
-        assert self._frames is not None
-        return next(self._frames)
+    def open(self) -> Plan:
+        pool, searched = self._jobs.pool, [task for task in self.tasks if has_edges(task)]
+        self.say("running" if pool.state.state == UP else "waiting for the ranks")
+        if searched:
+            with self.interruptible():
+                order = self._jobs.order(self.job, self.entry, searched)
+            self._answers = pool.carry_out(order)
+        return plan_off(self.graph, "the ranks compute alone")
 
-    def account(self) -> dict[str, Any] | None:
+    def run_proven(self, unit: Unit) -> list[Run]:
+        (task,), trace = unit, self.trace
+        if not has_edges(task):  # nothing to search, so nobody to help
+            return [run_once(self.algorithm, task, trace)]
+        assert self._answers is not None
+        frame = next(self._answers)
+        self.job.phase = "running"
+        add_events(trace, frame)
+        return [prove_run(self.algorithm, task, found_in(frame), float(frame.facts["seconds"]), trace)]
+
+    def conclude(self) -> Driver[dict[str, Any] | None]:
         """What the ranks did, once all runs are taken."""
-        if self._frames is None:
-            return None
+        if self._answers is None:
+            return at_once(None)
         try:
-            next(self._frames)
+            with self.interruptible():
+                next(self._answers)
         except StopIteration as stop:
-            ranks: dict[str, Any] = stop.value["ranks"]
-            return ranks
+            return at_once(stop.value["ranks"])
         fix = "ask again; the service's log has what the ranks said"
         raise NotCertified("the ranks gave more answers than were asked for", fix=fix)
 
+    def describe(self, record: Record) -> dict[str, Any]:
+        return {"ranks": record.ranks, "losses": self.job.losses}
+
     def close(self) -> None:
-        if self._frames is not None:
-            self._frames.close()
+        if self._answers is not None:
+            self._answers.close()
 
 
 def found_in(frame: Frame) -> Found:

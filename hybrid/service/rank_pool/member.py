@@ -15,18 +15,18 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from cpu_engine.comm.collectives import RankInfo, barrier
 from exchange.escape import PrintableFormatter
 from hybrid.errors import EXIT_ENVIRONMENT, EnvironmentProblem, explain_failure
 from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.environment import detect_world
-from hybrid.ranks.collectives import RankInfo, barrier
 from hybrid.ranks.process import end_all, join_world, tell_failure
 from hybrid.ranks.rendezvous import Agreed, rendezvous
 from hybrid.service.http.problems import problem_of
 from hybrid.service.rank_pool.folders import remove_folders
 from hybrid.service.rank_pool.orders import Order, PoolWork, StoppedTogether, hear_order, stoppable, tell_order
-from hybrid.service.rank_pool.wire import Frame, WireError, read_frame, reader, send_frame
+from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
 if TYPE_CHECKING:
     from cpu_engine.comm.mpi import MpiTransport
@@ -59,11 +59,10 @@ class Member:
                 fix="the first of cluster.hosts must be the machine that the service runs on",
             ) from error
         threading.Thread(target=self._listen, args=(connection,), name="service", daemon=True).start()
-        send_frame(connection, Frame("hello", {"rank": self._seat.rank, "hosts": list(self._seat.hosts)}))
+        connection.sendall(frame_bytes(Frame("hello", {"rank": self._seat.rank, "hosts": list(self._seat.hosts)})))
         return connection
 
     def serve(self) -> None:
-        """Obey until told to end."""
         while (order := self._next_order()) is not None:
             self._ticket = int(order["ticket"])
             try:
@@ -97,12 +96,12 @@ class Member:
     def _say(self, frame: Frame) -> None:
         if self._seat.rank == 0 and self._connection is not None:
             with self._speaking:
-                send_frame(self._connection, frame)
+                self._connection.sendall(frame_bytes(frame))
 
     def _listen(self, connection: socket.socket) -> NoReturn:
         """What the service says; its silence is the end."""
         try:
-            with reader(connection) as stream:
+            with connection.makefile("rb") as stream:
                 while (frame := read_frame(stream)) is not None:
                     if frame.kind == "order":
                         self._orders.put(frame.facts)
@@ -119,7 +118,6 @@ class Member:
 
 
 def main(arguments: list[str]) -> None:
-    """Join the others, then obey."""
     path, threads = arguments
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PrintableFormatter("%(levelname)s: %(message)s"))

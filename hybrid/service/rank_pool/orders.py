@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.comm.collectives import TAG_JOB, RankInfo, from_bytes, gather_facts, to_bytes
 from cpu_engine.comm.requests import AllReduce, Driver, Message, Progress, Request
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition.part import Part
@@ -24,11 +25,10 @@ from cpu_engine.ranks.algorithms import RankAlgorithm
 from hybrid.algorithms import algorithm_named
 from hybrid.api.options import configured
 from hybrid.config.schema import Config
-from hybrid.job.opening import Opened
-from hybrid.job.sources import Source
+from hybrid.graphs.opening import Opened
+from hybrid.graphs.sources import Source
 from hybrid.ranks.algorithms import masters_by_part
 from hybrid.ranks.backend import PartRuns
-from hybrid.ranks.collectives import TAG_JOB, RankInfo, from_bytes, gather_facts, to_bytes
 from hybrid.ranks.parts import OpenedPart
 from hybrid.ranks.rendezvous import require_same
 from hybrid.ranks.summary import describe_search
@@ -94,8 +94,6 @@ class PoolWork(PartRuns):
         """After an order that was left in the middle: its buffers are in no known state."""
         self._made.clear()
 
-    # --------------------------------------------------------------------------------- what stays
-
     def _forget_others(self, stores: list[str]) -> None:
         for store in [one for one in self._graphs if one not in stores]:
             del self._graphs[store]
@@ -141,19 +139,13 @@ class PoolWork(PartRuns):
         self._made.move_to_end(key)
         return self._made[key]
 
-    # --------------------------------------------------------------------------------- what is told
-
     def _take_events(self) -> Driver[list[dict[str, Any]]]:
         mine, self.events.events = self.events.events, []
         by_rank = yield from gather_facts(self.info, mine)
         return sorted((event for one in by_rank or [] for event in one), key=lambda event: float(event["t1"]))
 
 
-# ------------------------------------------------------------------------------------------- orders
-
-
 def tell_order(info: RankInfo, order: Order) -> Driver[None]:
-    """Rank 0 hands an order on."""
     payload = to_bytes(order)
     yield Progress([Message(rank, TAG_JOB, payload) for rank in info.others])
 

@@ -111,7 +111,6 @@ class RankPool:
             self._folders.remove()
 
     def gauges(self) -> dict[str, tuple[str, float]]:
-        """For Prometheus."""
         return {
             "ranks_wanted": ("ranks of the pool", self.state.wanted),
             "ranks_alive": ("of these, those that are there", self.state.alive),
@@ -194,7 +193,7 @@ class RankPool:
             problem: ExplainedError
             try:
                 with self._door() as (listening, path):
-                    problem = self._watch(PoolProcess(self._launch(path), listening))
+                    problem = self._watch(PoolProcess(self._launch(path), listening, self._hang_s))
             except (EnvironmentProblem, ConfigError) as error:
                 problem = error
             except OSError as error:
@@ -256,7 +255,8 @@ class RankPool:
                         if key.fileobj is pool.listening:
                             handle = pool.admit()
                             if handle is not None and handle.rank == 0:
-                                hearing = self._hear(handle)
+                                hearing = threading.Thread(target=self._listen, args=(handle,), daemon=True)
+                                hearing.start()
                             elif handle is not None:
                                 selector.register(handle.connection, selectors.EVENT_READ, handle)
                         elif isinstance(key.data, RankHandle):
@@ -294,14 +294,10 @@ class RankPool:
             return ""
         if not self._send_waiting(pool.ranks[0].connection):
             return "rank 0 does not listen"
-        still = pool.stands_still(self._hang_s, excused=self._clogged)
-        stopped = pool.launcher_stopped(self._hang_s)
-        self._unheard = stopped or still is not None or any(now > limit for limit in list(self._stopping.values()))
-        if stopped:
-            return f"mpirun was stopped for {self._hang_s:g} s"
-        if still is not None:
-            return f"rank {still.rank} stood still for {self._hang_s:g} s"
-        return "a job that was to stop did not" if self._unheard else ""
+        silent = pool.silent(excused=self._clogged)
+        late = any(now > limit for limit in list(self._stopping.values()))
+        self._unheard = late or bool(silent)
+        return silent or ("a job that was to stop did not" if late else "")
 
     def _send_waiting(self, connection: socket.socket) -> bool:
         while True:
@@ -320,15 +316,11 @@ class RankPool:
             except OSError:
                 return False
 
-    def _wake(self) -> None:
-        _ring(self._wake_write)
+    def _wake(self, pipe: int | None = None) -> None:
+        with contextlib.suppress(OSError):  # full: it rings already
+            os.write(self._wake_write if pipe is None else pipe, b"\0")
 
     # ------------------------------------------------------------------------ the thread that hears
-
-    def _hear(self, handle: RankHandle) -> threading.Thread:
-        thread = threading.Thread(target=self._listen, args=(handle,), name="rank-pool-rank-0", daemon=True)
-        thread.start()
-        return thread
 
     def _listen(self, handle: RankHandle) -> None:
         try:
@@ -339,7 +331,7 @@ class RankPool:
                 self._clogged = False
                 if frame.ticket == self._wanted:
                     self._inbox.put(frame)
-                    _ring(self._bell_write)
+                    self._wake(self._bell_write)
                 if frame.kind in _OVER:
                     self._given.discard(frame.ticket)
                     self._stopping.pop(frame.ticket, None)
@@ -349,8 +341,3 @@ class RankPool:
         finally:  # whatever it was: ranks without a listener are ended
             self._deaf = True
             self._wake()
-
-
-def _ring(pipe: int) -> None:
-    with contextlib.suppress(OSError):  # full: it rings already
-        os.write(pipe, b"\0")

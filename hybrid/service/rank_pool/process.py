@@ -14,16 +14,16 @@ import signal
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import IO, Any
 
 from hybrid.errors import EnvironmentProblem
 from hybrid.launch.command import Launch
 from hybrid.launch.output import LaunchOutput
 from hybrid.launch.process import end_launcher, start_launcher
-from hybrid.launch.processes import process_state
-from hybrid.service.rank_pool.wire import WireError, read_frame, reader
+from hybrid.launch.processes import activity, process_state
+from hybrid.launch.silence import Silence
+from hybrid.service.rank_pool.wire import WireError, read_frame
 
 _log = logging.getLogger(__name__)
 _BLOCK = 1 << 16
@@ -44,16 +44,6 @@ class RankHandle:
     process: int  # a pidfd: never another process, whatever becomes of the number
     connection: socket.socket
     stream: IO[bytes]
-    ran_ns: int = 0  # CPU time when last looked at, and since when it is that
-    since: float = field(default_factory=time.monotonic)
-
-    def cpu_ns(self) -> int | None:
-        """What all its threads have run so far; None where the system does not say."""
-        try:
-            tasks = [Path(entry.path, "schedstat") for entry in os.scandir(f"/proc/{self.pid}/task")]
-            return sum(int(task.read_text().split()[0]) for task in tasks)
-        except (OSError, ValueError, IndexError):
-            return None
 
     def kill(self) -> None:
         with contextlib.suppress(OSError):
@@ -69,13 +59,12 @@ class RankHandle:
 class PoolProcess:
     """A started pool. Used by one thread, which must live as long: the launcher is tied to it."""
 
-    def __init__(self, launch: Launch, listening: socket.socket) -> None:
+    def __init__(self, launch: Launch, listening: socket.socket, hang_s: float) -> None:
         self.ranks: dict[int, RankHandle] = {}
         self.hosts: list[str] = []
         self._output = LaunchOutput()
         self._told = ""  # by a rank, of its own end
-        self._looked = 0.0
-        self._stopped_since: float | None = None
+        self._looked, self._hang_s, self._silence = 0.0, hang_s, Silence(hang_s)
         self._rest: dict[Any, bytes] = {}
         self._launched = start_launcher(launch)
         self._process = self._launched.process
@@ -117,57 +106,41 @@ class PoolProcess:
     def admit(self) -> RankHandle | None:
         """Take in who has come to the socket; None if it is none of ours."""
         connection, _ = self.listening.accept()
-        connection.settimeout(_HELLO_S)
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, user, _ = _CREDENTIALS.unpack(credentials)
-        stream = reader(connection)
-        try:
+        with contextlib.suppress(OSError, WireError, KeyError, ValueError, TypeError), contextlib.ExitStack() as undo:
+            undo.callback(connection.close)
+            connection.settimeout(_HELLO_S)
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, user, _ = _CREDENTIALS.unpack(credentials)
+            stream = undo.enter_context(connection.makefile("rb"))
             process = os.pidfd_open(pid)
-        except OSError:  # it is gone already
-            stream.close()
-            connection.close()
-            return None
-        try:
+            undo.callback(os.close, process)
             hello = read_frame(stream)
-            assert hello is not None
-            rank, hosts = int(hello.facts["rank"]), [str(host) for host in hello.facts["hosts"]]
-            if hello.kind != "hello" or user != os.getuid() or rank in self.ranks:
+            if hello is None or hello.kind != "hello" or user != os.getuid():
                 raise WireError("this is no rank of the pool")
-        except (OSError, WireError, AssertionError, KeyError, ValueError, TypeError):
-            stream.close()
-            connection.close()
-            os.close(process)
-            return None
-        connection.settimeout(None)
-        self.hosts = hosts
-        self.ranks[rank] = RankHandle(rank, pid, process, connection, stream)
-        return self.ranks[rank]
-
-    def stands_still(self, limit_s: float, *, excused: bool) -> RankHandle | None:
-        """A rank that has not run at all for so long: stopped, or stuck. Waiting ranks look around all the time.
-
-        ``excused``: the service itself keeps them waiting.
-        """
-        now = time.monotonic()
-        if now - self._looked < limit_s / _LOOKS and not excused:
-            return None
-        self._looked = now
-        for handle in self.ranks.values():
-            ran = handle.cpu_ns()
-            if excused or ran is None or ran != handle.ran_ns:
-                handle.ran_ns, handle.since = ran or 0, now
-            elif now - handle.since > limit_s:
-                return handle
+            rank, hosts = int(hello.facts["rank"]), [str(host) for host in hello.facts["hosts"]]
+            if rank in self.ranks:
+                raise WireError("this rank is there already")
+            connection.settimeout(None)
+            self.hosts, self.ranks[rank] = hosts, RankHandle(rank, pid, process, connection, stream)
+            undo.pop_all()
+            return self.ranks[rank]
         return None
 
-    def launcher_stopped(self, limit_s: float) -> bool:
-        """Whether mpirun has been stopped for so long. Its CPU time says nothing: it sleeps while nothing happens."""
+    def silent(self, *, excused: bool) -> str:
+        """Who has not run for so long that it counts as stuck. Ranks that wait look around all the time.
+
+        mpirun sleeps while nothing happens, so only one that is stopped counts. ``excused``: the service itself keeps
+        the ranks waiting.
+        """
         now = time.monotonic()
-        if process_state(self._process.pid) != "T":
-            self._stopped_since = None
-            return False
-        self._stopped_since = self._stopped_since or now
-        return now - self._stopped_since > limit_s
+        if now - self._looked < self._hang_s / _LOOKS:
+            return ""
+        self._looked = now
+        living = {rank: now if excused else activity(handle.pid) or now for rank, handle in self.ranks.items()}
+        signs: dict[str, object] = {f"rank {rank} stood still": sign for rank, sign in living.items()}
+        signs["mpirun was stopped"] = "T" if process_state(self._process.pid) == "T" else now
+        who = self._silence.look(signs, now)
+        return "" if who is None else f"{who} for {self._hang_s:g} s"
 
     def wait(self, limit_s: float) -> bool:
         """Listen until launcher and ranks have ended, at most so long; whether they have."""
@@ -195,15 +168,12 @@ class PoolProcess:
         self._bury()
         code = self._process.returncode
         _, error = self._output.verdict(code)
-        if by_force:
-            return EnvironmentProblem(fallback, fix="see the service's log")
-        if self._told:
-            reason, _, fix = self._told.partition(". Fix: ")
-            return EnvironmentProblem(reason, fix=fix or "see the service's log")
-        if fallback and (error is None or error.reason.startswith("the launcher")):
-            return EnvironmentProblem(fallback, fix="see the service's log")
-        if error is None:
-            return EnvironmentProblem("the ranks have ended", fix="see the service's log")
+        fix = "see the service's log"
+        if self._told and not by_force:
+            reason, _, told = self._told.partition(". Fix: ")
+            return EnvironmentProblem(reason, fix=told or fix)
+        if by_force or error is None or (fallback and error.reason.startswith("the launcher")):
+            return EnvironmentProblem(fallback or "the ranks have ended", fix=fix)
         return EnvironmentProblem(error.reason.partition("; the other ranks")[0], fix=error.fix or "")
 
     def _bury(self) -> None:

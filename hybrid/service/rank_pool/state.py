@@ -67,8 +67,4 @@ class PoolState:
         self.state = ENDING
 
     def to_dict(self) -> dict[str, Any]:
-        """For /readyz."""
-        return {
-            "wanted": self.wanted, "alive": self.alive, "restarts": self.restarts, "state": self.state,
-            "reason": self.reason,
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in ("wanted", "alive", "restarts", "state", "reason")}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import socket
 import struct
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -40,7 +39,6 @@ class Frame:
 
 
 def frame_bytes(frame: Frame) -> bytes:
-    """A frame as it travels."""
     header = {"kind": frame.kind, "facts": frame.facts, "arrays": list(frame.arrays)}
     head = json.dumps(header, default=plain_number).encode()
     into = io.BytesIO()
@@ -49,15 +47,6 @@ def frame_bytes(frame: Frame) -> bytes:
     for array in frame.arrays.values():
         np.lib.format.write_array(into, np.ascontiguousarray(array), allow_pickle=False)
     return into.getvalue()
-
-
-def send_frame(connection: socket.socket, frame: Frame) -> None:
-    connection.sendall(frame_bytes(frame))
-
-
-def reader(connection: socket.socket) -> IO[bytes]:
-    """What ``read_frame`` reads from; it keeps the socket open until it is closed itself."""
-    return connection.makefile("rb")
 
 
 def read_frame(stream: IO[bytes]) -> Frame | None:

@@ -34,7 +34,6 @@ class WorkerLife:
         return max(0, self.starts - 1)
 
     def want(self, why: str) -> None:
-        """Somebody has work for a worker."""
         if self.state == OFF:
             self.state, self.why = STARTING, why
 
@@ -43,11 +42,9 @@ class WorkerLife:
         return max(0.0, self._next_start - now) if self.state in (STARTING, RESTARTING) else math.inf
 
     def start(self) -> None:
-        """A process was started."""
         self.state, self.starts = STARTING, self.starts + 1
 
     def serve(self, now: float, why: str) -> None:
-        """It answers."""
         if self._ready_since is None:
             self._ready_since = now
         self.state, self.why, self._failed_starts = READY, why, 0
@@ -74,6 +71,5 @@ class WorkerLife:
             self.state, self.why = FAILED, f"{self.lies} false answers, the last one: {cause}"
 
     def rest(self, why: str) -> None:
-        """Nobody has work for it."""
         if self.state != FAILED:
             self.state, self.why, self._ready_since = OFF, why, None

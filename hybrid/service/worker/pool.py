@@ -28,7 +28,6 @@ from hybrid.worker.exchange_directory import remove_directory_of_killed
 from hybrid.worker.simulated import simulated_solver
 
 _log = logging.getLogger(__name__)
-Worker = ResidentWorker | SimulatedWorker
 _SETTLED_S = 5.0  # a worker stays with its graph at least so long after it was last asked
 _MANY = 1 << 16  # searches: a service goes on
 _BEFORE = "no graph is there yet"
@@ -61,7 +60,7 @@ class Workers:
         self.config, self.mode = config, config.npu.mode
         self._folder, self._changed = folder, changed
         self._plans: dict[Graph, dict[str, GraphPlans]] = {}
-        self.all: list[Worker] = []
+        self.all: list[ResidentWorker] = []
 
     @property
     def possible(self) -> bool:
@@ -98,8 +97,6 @@ class Workers:
             with contextlib.suppress(OSError):
                 remove_directory_of_killed(Path(note.read_text()))
                 note.unlink()
-
-    # ---------------------------------------------------------------------------------------- planning
 
     def plans(self, name: str, graph: Graph, mode: str) -> GraphPlans:
         """Core and mode for this graph; measured and predicted once, in mode auto."""
@@ -143,9 +140,7 @@ class Workers:
             if worker.core is not None and worker.core.graph is graph:
                 worker.let_go(_BEFORE)
 
-    # ----------------------------------------------------------------------------------------- lending
-
-    def worker_for(self, core: Core, *, lasting: bool = False) -> Worker | None:
+    def worker_for(self, core: Core, *, lasting: bool = False) -> ResidentWorker | None:
         """The worker that has this graph, or takes it up now; None if all have one that was asked for just now."""
         for worker in self.all:
             if worker.core is not None and worker.core.graph is core.graph:
@@ -158,8 +153,6 @@ class Workers:
         lasting = lasting or self.mode in ("race", "share")
         least.want(core, f"it is started for {core.name}", lasting=lasting)
         return least
-
-    # ------------------------------------------------------------------------------------------- telling
 
     @property
     def state(self) -> str:

@@ -29,7 +29,7 @@ from exchange.errors import ExchangeError
 from hybrid.config.schema import Config
 from hybrid.results.trace import Trace
 from hybrid.service.worker.life import READY, WorkerLife
-from hybrid.service.worker.solver import ResidentSolver
+from hybrid.worker.solver import WorkerSolver
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.25  # how often a worker at rest is looked at
@@ -60,6 +60,34 @@ class Core:
         return [one, *(np.repeat(one[None], width, axis=0) for width in widths)]
 
 
+class ResidentSolver(WorkerSolver):
+    """The solver of many jobs: what ``WorkerSolver`` lacks for a worker that outlives each of them."""
+
+    def start(self) -> None:
+        """A service may have no idle moment: a worker that starts with what is left would never be ready."""
+        super().start()
+        if self._supervisor is not None:
+            self._supervisor.let_work()
+
+    @property
+    def rounds_written(self) -> int:
+        return self._protocol.rounds_written
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._supervisor is None else self._supervisor.pid
+
+    def settle(self) -> None:
+        """Whatever a search that was cut short left behind: no round is outstanding after this, no answer waits."""
+        self.abandon()
+        self._answer = None
+
+    def tidy(self) -> None:
+        """Remove the files of rounds that nobody waited for and of earlier cores: who stays must not fill the disk."""
+        if self._opened and not self.busy and not self._config.exchange.keep:
+            self._suppress(self._mailbox.tidy)
+
+
 class ResidentWorker:
     """See the module. ``want``, ``lend`` and ``give_back`` are for the computing thread, ``tell`` for any."""
 
@@ -82,7 +110,7 @@ class ResidentWorker:
         self._rounds = self._tidied = 0
         self._late = False
         self._told: tuple[object, ...] = ()
-        self.device = "none"
+        self.device, self.simulated = "none", ""
         self.used_at = -math.inf
         self.lendings = 0
 
@@ -98,7 +126,6 @@ class ResidentWorker:
         self._news.set()
 
     def let_go(self, why: str) -> None:
-        """Nobody needs it any more."""
         self.core, self._lasting = None, False
         self._wanted, self._why = False, why
         if self._thread is None:
@@ -173,20 +200,23 @@ class ResidentWorker:
         solver = self._solver
         return self._rounds + (0 if solver is None else solver.rounds_written)
 
+    @property
+    def pid(self) -> int | None:
+        solver = self._solver
+        return None if solver is None else solver.pid
+
     def tell(self) -> dict[str, Any]:
         """The worker as /readyz and the page show it."""
-        solver, core = self._solver, self.core
+        core, life = self.core, self.life
         return {
-            "state": "busy" if self._lent else self.life.state, "why": _plain(self.life.why), "device": self.device,
-            "simulated": None, "graph": None if core is None else core.name,
-            "core_size": None if core is None else core.size, "pid": None if solver is None else solver.pid,
-            "rounds": self.rounds, "searches": self.lendings, "refused": self.life.lies,
-            "restarts": self.life.restarts, "deaths": self.life.deaths,
-            "last_death": _plain(self.life.last_death),
+            "state": "busy" if self._lent else life.state, "why": _plain(life.why), "device": self.device,
+            "simulated": self.simulated or None, "graph": None if core is None else core.name,
+            "core_size": None if core is None else core.size, "pid": self.pid, "rounds": self.rounds,
+            "searches": self.lendings, "refused": life.lies, "restarts": life.restarts, "deaths": life.deaths,
+            "last_death": _plain(life.last_death),
         }  # fmt: skip
 
     def close(self) -> None:
-        """End process and keeper."""
         self._closing = True
         self._news.set()
         if self._thread is not None:

@@ -13,7 +13,8 @@ import numpy as np
 from cpu_engine.bfs.many.check import check_levels
 from hybrid.offload.many_sources import ManyEngine
 from hybrid.results.trace import Trace
-from hybrid.service.worker.pool import GraphPlans, Worker, Workers
+from hybrid.service.worker.pool import GraphPlans, Workers
+from hybrid.service.worker.resident import ResidentWorker
 from hybrid.terminal import plural
 from hybrid.worker.core_solver import CoreSolver
 from hybrid.worker.guard import STRIKES, Guard, Patience
@@ -47,7 +48,7 @@ class BatchHelp:
         finally:
             worker.give_back()
 
-    def _search(self, roots: np.ndarray, worker: Worker, guard: Guard) -> np.ndarray | None:
+    def _search(self, roots: np.ndarray, worker: ResidentWorker, guard: Guard) -> np.ndarray | None:
         if not guard.ready:
             worker.refuse(guard.failure, lied=False)
             return None

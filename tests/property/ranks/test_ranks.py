@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cpu_engine.bfs.certificate import certify
 from cpu_engine.bfs.ranks.engine import RankEngine, SearchOutcome
+from cpu_engine.comm.collectives import RankInfo
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
@@ -20,7 +21,6 @@ from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
 from hybrid.offload.on_ranks import CoreOnRanks
-from hybrid.ranks.collectives import RankInfo
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
 
@@ -95,7 +95,7 @@ def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
             delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
             lifetime = data.draw(st.none() | st.integers(0, 30), label="looks until death")
             solver = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime)
-        sides.append(CoreOnRanks(RankInfo(rank, len(hosts), hosts), engine, k, solver))
+        sides.append(CoreOnRanks(RankInfo(rank, len(hosts), hosts), engine.part, sync, k, solver))
     order = data.draw(st.lists(st.integers(0, 1 << 16), max_size=60), label="choices")
     draws = iter(order)
     for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2), label="roots"):

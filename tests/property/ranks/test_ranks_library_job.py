@@ -53,6 +53,7 @@ def house(tmp_path: Path) -> Callable[..., Config]:
 
     def make(algorithm: str, *settings: str) -> Config:
         usual = [f"graph.path={tmp_path / 'g.properties'}", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]
+        usual.append("npu.mode=off")  # a worker beside them: tests/unit/ranks/test_job.py and tests/mpi
         return load_config(None, [*usual, "result.report=false", *settings])
 
     return make

@@ -27,8 +27,8 @@ from benchmarks.plot import Bar, Series, draw_bars, draw_lines, spread, write_pl
 from benchmarks.suites.strategies import fastest_steps
 from cpu_engine.errors import ExplainedError
 from hybrid.checkout import install_packages
+from hybrid.devices.machine_facts import MachineState
 from hybrid.errors import ConfigError
-from hybrid.planning.machine_facts import MachineState
 
 QUICK = ["--threads", "1", "--rounds", "1", "--pause", "0"]
 SMALL = ["--scale", "8", "--roots", "2", "--trials", "1"]

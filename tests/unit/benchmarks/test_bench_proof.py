@@ -32,7 +32,7 @@ from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Found, Task
 from hybrid.config import load_config
 from hybrid.errors import NotCertified
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.offload.traverse import Traversed, traverse_alone
 
 SMALL = ["--scale", "7", "--roots", "1", "--trials", "1", "--rounds", "1", "--threads", "1", "--pause", "0"]

@@ -19,7 +19,7 @@ from hybrid.algorithms.algorithm import Found, PlainCheck, Task
 from hybrid.api.results import Result
 from hybrid.config import load_config
 from hybrid.errors import NotCertified
-from hybrid.job import failed_proof
+from hybrid.job import failure_records
 from hybrid.job import proof as certify
 from hybrid.job.driver import run_job
 from hybrid.registry import ALGORITHMS
@@ -52,7 +52,7 @@ def asked(graph: hybrid.Graph, name: str, **options: Any) -> Result:
 
 
 def records(cache: Path) -> list[Path]:
-    return sorted((cache / failed_proof.FOLDER).iterdir())
+    return sorted((cache / failure_records.FOLDER).iterdir())
 
 
 def test_every_algorithm_has_its_way() -> None:
@@ -189,10 +189,10 @@ def test_a_record_reproduces_the_failure(cache: Path, tmp_path: Path, monkeypatc
 
 def test_few_and_small_records(graph: hybrid.Graph, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     break_engine("wcc", monkeypatch.setattr)
-    monkeypatch.setattr(failed_proof, "MOST_RECORDS", 3)
+    monkeypatch.setattr(failure_records, "MOST_RECORDS", 3)
     names = [graph.components().repair.record.name for _ in range(5)]  # type: ignore[union-attr]
     assert [record.name for record in records(cache)] == sorted(names)[-3:]
-    monkeypatch.setattr(failed_proof, "MOST_BYTES", 100)
+    monkeypatch.setattr(failure_records, "MOST_BYTES", 100)
     repair = graph.components().repair
     assert repair is not None
     assert repair.record is not None

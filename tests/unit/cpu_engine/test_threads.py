@@ -33,7 +33,7 @@ SMALL_GRAPHS = """
     from hybrid.config import load_config
     from hybrid.algorithms import algorithm_named
     from hybrid.algorithms.algorithm import Task
-    from hybrid.job.sources import Source
+    from hybrid.graphs.sources import Source
     from hybrid.offload.traverse import traverse_alone
 
     def count():

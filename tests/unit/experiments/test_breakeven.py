@@ -16,11 +16,11 @@ from cpu_engine.pagerank.engine import PageRankEngine
 from cpu_engine.pagerank.personalised import ManyRanksEngine
 from hybrid.cli import main
 from hybrid.cli.commands import breakeven as command
+from hybrid.devices.model import DeviceModel
 from hybrid.errors import NotCertified
-from hybrid.experiments.breakeven import workloads as breakeven_workloads
 from hybrid.experiments.breakeven.experiment import Case, Device, Point, curves_of, measure
 from hybrid.experiments.breakeven.workloads import ALGORITHMS, SweepRanks, make_workloads
-from hybrid.planning.device_model import DeviceModel
+from hybrid.job import engines as job_engines
 
 ORACLE = Device(0.0, math.inf)
 
@@ -137,14 +137,14 @@ def test_a_wrong_parent_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = build_graph(kronecker(8, 8, 1), directed=False)
     (workload,) = make_workloads(["bfs"], graph, np.array([100]), "level")
     workload.prepare(30, 1)
-    honest = breakeven_workloads.traverse_alone
+    honest = job_engines.traverse_alone
 
     def lie(*given: object) -> object:
         found = honest(*given)  # type: ignore[arg-type]
         found.parent[7] = 7
         return found
 
-    monkeypatch.setattr(breakeven_workloads, "traverse_alone", lie)
+    monkeypatch.setattr(job_engines, "traverse_alone", lie)
     with pytest.raises(NotCertified):
         workload.run_cpu_only()
 
@@ -153,14 +153,14 @@ def test_a_wrong_level_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = build_graph(kronecker(8, 8, 1), directed=False)
     (workload,) = make_workloads(["bfs"], graph, np.array([100]), "level")
     workload.prepare(30, 1)
-    honest = breakeven_workloads.traverse_alone
+    honest = job_engines.traverse_alone
 
     def lie(*given: object) -> object:
         found = honest(*given)  # type: ignore[arg-type]
         found.level[0] += 1
         return found
 
-    monkeypatch.setattr(breakeven_workloads, "traverse_alone", lie)
+    monkeypatch.setattr(job_engines, "traverse_alone", lie)
     with pytest.raises(NotCertified):
         workload.run_cpu_only()
 

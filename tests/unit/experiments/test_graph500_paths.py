@@ -14,7 +14,7 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.sssp.engine import SsspEngine, SsspResult
 from hybrid.errors import NotCertified
-from hybrid.experiments.graph500.benchmark import Plan, generate, run_benchmark, validate_paths
+from hybrid.experiments.graph500.benchmark import Plan, generate, run_benchmark, validate
 from hybrid.experiments.graph500.rules import check_paths
 from tests.naive.sssp import distances
 
@@ -71,12 +71,12 @@ def test_the_certificate_is_asked_as_well() -> None:
     graph = build_graph(RING)
     root = graph.internal_id(0)
     found = SsspEngine(graph).run(root)
-    right = (np.array(DISTANCE), np.array(TREE))
-    checked = validate_paths(graph, RING, root, (found.distance, found.parent), *right)
+    right = (np.array(TREE), np.array(DISTANCE))
+    checked = validate(graph, RING, root, found.distance, found.parent, *right)
     assert (checked.key, checked.edges, checked.reached, checked.depth) == (0, 8, 6, 3)
     found.distance[graph.internal_id(2)] += 1
     with pytest.raises(NotCertified, match=r"search key 0: .*lead nearer"):
-        validate_paths(graph, RING, root, (found.distance, found.parent), *right)
+        validate(graph, RING, root, found.distance, found.parent, *right)
 
 
 def test_weights_are_reproducible_and_within_range() -> None:

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from hybrid.errors import EXIT_CONFIG, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_
 from hybrid.experiments.tune import sweep as tune
 from hybrid.experiments.tune.advice import ORACLE_DEVICE, break_even_curves, break_even_settings, noise_text, recommend
 from hybrid.experiments.tune.points import NO_DEVICE, Journal, Point, Setting, point_from_json
+from hybrid.job import core as job_core
 from tests.core_solvers import ScriptedCoreSolver
 
 SMALL = ["--set", "graph.generator.scale=8", "--set", "source=random:2", "--repeats", "2"]
@@ -292,11 +293,13 @@ class LyingSolver(ScriptedCoreSolver):
 
     def publish_edges(self, *_: object) -> None: ...
 
+    def warm_up(self, *_: object) -> None: ...
+
 
 def test_a_device_that_lies_fails_its_point_and_nothing_else(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tune, "WorkerSolver", LyingSolver)
+    monkeypatch.setattr(job_core, "WorkerSolver", LyingSolver)
     assert run("--sizes", "0", "16", "--devices", "cpu", "oracle", "--modes", "share", "--delays") == EXIT_OK
     points = {p["device"]: p for p in json.loads((tmp_path / "sweep" / "tune.json").read_text())["points"]}
     assert points["cpu"]["failure"]
@@ -357,9 +360,9 @@ def test_noise_is_told() -> None:
 
 def test_a_point_survives_its_line_and_a_foreign_one_does_not() -> None:
     one = point(64, spread=0.1)
-    assert point_from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert point_from_json(json.loads(json.dumps(asdict(one)))) == one
     with pytest.raises(ValueError):
-        point_from_json({**one.to_json(), "hybrid": []})
+        point_from_json({**asdict(one), "hybrid": []})
     with pytest.raises(ValueError):
         point_from_json({"setting": {}})
 

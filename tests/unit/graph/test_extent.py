@@ -37,7 +37,7 @@ def little(monkeypatch) -> None:
         ("cpu_engine.graph.generators", "kronecker"),
         ("hybrid.experiments.graph500.benchmark", "kronecker"),
         ("benchmarks.suites.build", "kronecker"),
-        ("hybrid.job.opening", "read_graph"),
+        ("hybrid.graphs.opening", "read_graph"),
         ("hybrid.cli.commands.run", "_launch"),
     )
     modules = [importlib.import_module(module) for module, _ in places]  # all before one is patched: they import names

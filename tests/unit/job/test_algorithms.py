@@ -18,7 +18,7 @@ from hybrid.algorithms.distribution import TOP, describe_spread, group_facts, ma
 from hybrid.algorithms.field import INT, REAL, Field, Label, Level, Parent, Shared, Unfit, UserLabel
 from hybrid.algorithms.proof import restore, same_facts, take_in
 from hybrid.config.schema import Config
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.registry import ALGORITHMS
 from hybrid.report import render_page
 from hybrid.results.forms import write_forms

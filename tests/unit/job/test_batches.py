@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from hybrid.config import load_config
-from hybrid.errors import ConfigError
+from hybrid.graphs.opening import open_graph
 from hybrid.job.driver import run_job
-from hybrid.job.opening import open_graph
 from hybrid.results.trace import Trace
 from hybrid.worker.index import CoreIndex, compute_index, index_path, store_index
 
@@ -105,7 +104,6 @@ def test_a_wrong_index_changes_nothing(tmp_path: Path, one_by_one: np.ndarray, b
     assert not rounds[-1].startswith("index"), "the worker is asked again"
 
 
-def test_one_rank_only() -> None:
-    with pytest.raises(ConfigError, match="one rank only"):
-        load_config(None, ["ranks=2", "npu.batch=4"])
-    load_config(None, ["ranks=2", "npu.batch=auto", "npu.index=on", "npu.device=simulated:910b4"])
+def test_several_ranks_take_the_same_settings() -> None:
+    for batch in ("4", "auto"):
+        load_config(None, ["ranks=2", f"npu.batch={batch}", "npu.index=on", "npu.device=simulated:910b4"])

@@ -20,7 +20,7 @@ from cpu_engine.ranks.algorithms import NAMES as RANKED
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Task
 from hybrid.config import load_config
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.job.units import run_once
 from hybrid.ranks.rendezvous import Agreed
 from hybrid.registry import ALGORITHMS

@@ -12,7 +12,7 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from hybrid.cli import main
 from hybrid.errors import EXIT_OK
-from hybrid.job.reach_hint import LOOK, direction_hint, undirected_reach
+from hybrid.graphs.reach_hint import LOOK, direction_hint, undirected_reach
 
 
 def path_graph(n: int, directed: bool = True):

@@ -13,8 +13,10 @@ import pytest
 
 from hybrid.cli.commands import calibrate
 from hybrid.config import load_config
+from hybrid.devices.model import Sample
+from hybrid.devices.profiles import PROFILES, parse_device
 from hybrid.errors import ConfigError, EnvironmentProblem
-from hybrid.planning import measurement
+from hybrid.experiments import calibrate as measurement
 from hybrid.planning.calibration import (
     VERSION,
     Calibration,
@@ -27,8 +29,6 @@ from hybrid.planning.calibration import (
     load_calibration,
     store_calibration,
 )
-from hybrid.planning.device_model import Sample
-from hybrid.planning.device_profiles import PROFILES, parse_device
 
 
 def made_up() -> Calibration:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.config import load_config
+from hybrid.devices.model import DeviceModel, ExchangeCosts, FileCosts, Sample, fit_line
+from hybrid.devices.profiles import PROFILES, fixed_delay, parse_device, simulation_names
 from hybrid.errors import ConfigError
-from hybrid.planning.device_model import DeviceModel, ExchangeCosts, FileCosts, Sample, fit_line
-from hybrid.planning.device_profiles import PROFILES, fixed_delay, parse_device, simulation_names
 
 SAMPLES = (
     Sample(256, 1, 1e-4),

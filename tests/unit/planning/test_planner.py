@@ -19,18 +19,18 @@ from benchmarks.suites import regret
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
+from hybrid.algorithms.bfs import make_engine
 from hybrid.cli import main
 from hybrid.config import load_config
+from hybrid.devices.model import DeviceModel, ExchangeCosts, FileCosts
+from hybrid.devices.profiles import PROFILES, fixed_delay
 from hybrid.job import driver as job_module
 from hybrid.job.driver import run_job
-from hybrid.job.warm_up import make_engine
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.planning import plan as plan_module
 from hybrid.planning import planner
 from hybrid.planning.calibration import CpuRates
 from hybrid.planning.core_statistics import CoreStatistics, SearchFacts, core_statistics, measure_search
-from hybrid.planning.device_model import DeviceModel, ExchangeCosts, FileCosts
-from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.planning.plan import make_plan
 from hybrid.planning.planner import (
     MARGIN_S,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cpu_engine.comm.collectives import RankInfo
 from exchange.errors import DirectoryRefused
 from hybrid.config import load_config
 from hybrid.launch.announce import Announcer
-from hybrid.ranks.collectives import RankInfo
 from hybrid.ranks.workers import RankCore
 from hybrid.results.trace import Trace
 from hybrid.worker.solver import WorkerSolver

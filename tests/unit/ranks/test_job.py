@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.comm.collectives import RankInfo, all_to_all, barrier, broadcast, broadcast_facts, gather, share_facts
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.partition import partition_graph
 from hybrid.config import load_config
 from hybrid.config.schema import Config, GraphConfig
-from hybrid.job.opening import Opened, open_graph
+from hybrid.graphs.opening import Opened, open_graph
 from hybrid.launch.announce import Announcer
 from hybrid.planning.plan import Plan
 from hybrid.ranks import backend
 from hybrid.ranks.backend import drive_on_rank
-from hybrid.ranks.collectives import RankInfo, all_to_all, barrier, broadcast, broadcast_facts, gather, share_facts
 from hybrid.ranks.parts import automatic_policy, build_part, choose_policy, open_graph_on_ranks
 from hybrid.ranks.rendezvous import Agreed, fair_threads, name_ranks, rendezvous, wanted_threads
 from hybrid.ranks.summary import add_statistics, against_pairs, imbalance, over_ranks
@@ -368,6 +368,73 @@ def test_an_index_answers_for_every_machine(configured, own_cache: Path) -> None
     assert rounds
     assert all(name.startswith("index") for name in rounds), "what is kept is used from the first search on"
     assert again.summary["certified"]
+
+
+SHARED = {"pagerank": "rank", "wcc": "component", "sssp": "distance", "bfs": "level"}
+
+
+@pytest.mark.parametrize("mode", ["share", "race"])
+@pytest.mark.parametrize("algorithm", ["pagerank", "wcc", "sssp"])
+def test_every_algorithm_that_shares_its_core_does_so_on_ranks(configured, algorithm: str, mode: str) -> None:
+    settings = ["graph.generator.scale=8", "source=random:3", "ranks=3", "core.size=40", f"algorithm={algorithm}"]
+    alone = run_on("aab", configured(*settings, "npu.mode=off"))
+    device = ["npu.device=simulated:oracle", f"npu.mode={mode}", "compare.repeats=1"]
+    found = run_on("aab", configured(*settings, *device))
+    name = f"{SHARED[algorithm]}.npy"
+    values, expected = np.load(found.folder / name), np.load(alone.folder / name)
+    assert np.allclose(values, expected, rtol=1e-5) if algorithm == "pagerank" else np.array_equal(values, expected)
+    npu = found.summary["npu"]
+    assert (npu["mode"], npu["device"]) == (mode, "simulated:oracle")
+    assert found.summary["certified"] is True
+    if mode == "share":
+        assert npu["rounds_merged"] > 0
+        assert "no real NPU was used" in found.summary["verdict"]["text"]
+
+
+@pytest.mark.parametrize("engine", ["async", "level"])
+@pytest.mark.parametrize("mode", ["share", "race"])
+def test_batches_beside_a_solver_on_ranks(configured, mode: str, engine: str) -> None:
+    settings = ["graph.generator.scale=8", "source=random:70", "ranks=3", "core.size=40", f"engine={engine}"]
+    alone = run_on("aab", configured(*settings, "npu.mode=off"))
+    device = ["npu.device=simulated:oracle", f"npu.mode={mode}", "npu.batch=auto", "compare.repeats=1"]
+    found = run_on("aab", configured(*settings, *device))
+    assert np.array_equal(np.load(found.folder / "level.npy"), np.load(alone.folder / "level.npy"))
+    assert found.summary["runs"][0]["batch"]["sources"] == 64
+    if mode == "share":
+        assert found.summary["npu"]["rounds_merged"] > 0
+
+
+def test_an_index_answers_for_batches_on_ranks(configured, own_cache: Path) -> None:
+    settings = ["graph.generator.scale=8", "source=random:8", "ranks=2", "core.size=40", "npu.mode=share"]
+    config = configured(
+        *settings, "npu.device=simulated:oracle", "npu.index=on", "npu.batch=4", "compare.enabled=false"
+    )
+    run_on("ab", config)
+    again = run_on("ab", config)
+    lines = (again.folder / "trace.jsonl").read_text().splitlines()
+    rounds = [event["round"] for event in map(json.loads, lines) if event["kind"] == "round"]
+    assert rounds
+    assert all(name.startswith("index") for name in rounds)
+
+
+def test_edges_without_weight_keep_a_solver_out_on_ranks(configured, tmp_path: Path) -> None:
+    path = tmp_path / "zero.el"
+    path.write_text("1 2 0\n2 3 4\n3 1 5\n")
+    config = configured(
+        f"graph.path={path}", "algorithm=sssp", "source=1", "ranks=2", "npu.mode=share", "core.size=3",
+        "npu.device=simulated:oracle",
+    )  # fmt: skip
+    summary = run_on("ab", config).summary
+    assert summary["certified"] is True
+    assert "some edges weigh 0" in summary["npu"]["outcome"]
+
+
+@pytest.mark.parametrize("algorithm", ["pagerank", "wcc", "sssp"])
+def test_mode_auto_decides_for_every_algorithm_on_ranks(configured, algorithm: str) -> None:
+    summary = auto_on_ranks(configured, "source=random:3", f"algorithm={algorithm}")
+    assert summary["certified"] is True
+    assert summary["npu"]["mode"] in ("off", "race", "share")
+    assert "auto" in summary["npu"]["outcome"] or summary["npu"]["mode"] != "off"
 
 
 def auto_on_ranks(configured: Callable[..., Config], *settings: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from hybrid.report import render_page, write_report
 from hybrid.report.blocks import block_of, gather, gather_merges, join_waits
 from hybrid.report.breakdown import phases_of
 from hybrid.report.events import read_events
-from hybrid.report.facts import facts_of
+from hybrid.report.facts import Facts
 from hybrid.report.frontier import bars_of
 
 VOID = {"br", "col", "hr", "meta", "link", "input"}
@@ -348,7 +348,7 @@ def test_an_uncertified_result_never_looks_like_a_good_one() -> None:
 
 @pytest.mark.parametrize("certified", ["yes", 1, None, "true"])
 def test_only_true_is_certified(certified: object) -> None:
-    assert not facts_of({"certified": certified}, []).certified
+    assert not Facts({"certified": certified}, []).certified
 
 
 def test_hostile_text_stays_text() -> None:
@@ -497,7 +497,7 @@ def test_gathering_merges_loses_no_value(merges: list[tuple[float, int]], budget
 @pytest.mark.parametrize(("steps", "most"), [(1, 60), (60, 60), (61, 60), (5000, 60), (7, 3)])
 def test_bars_hold_every_step_once(steps: int, most: int) -> None:
     summary, trace = job(sources=1, steps=steps, rounds=min(steps, 4))
-    run = facts_of(summary, trace).runs[0]
+    run = Facts(summary, trace).runs[0]
     bars = bars_of(run, most)
     assert len(bars) <= most
     assert [bar.first for bar in bars[1:]] == [bar.last + 1 for bar in bars[:-1]]
@@ -508,7 +508,7 @@ def test_bars_hold_every_step_once(steps: int, most: int) -> None:
 def test_phases_add_up_and_waiting_for_the_worker_is_named() -> None:
     summary, trace = job()
     summary["seconds"]["traverse"] = 0.01
-    facts = facts_of(summary, trace)
+    facts = Facts(summary, trace)
     phases, total = phases_of(facts.seconds, facts.traced_phases)
     named = dict(phases)
     assert sum(named.values()) == pytest.approx(total)

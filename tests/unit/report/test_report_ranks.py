@@ -18,18 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu_engine.bfs.ranks.engine import RankEngine
+from cpu_engine.comm.collectives import RankInfo
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.partition import partition_graph
 from hybrid.charts import units as u
 from hybrid.charts.scale import window
-from hybrid.ranks.collectives import RankInfo
 from hybrid.ranks.summary import add_statistics, describe_part, describe_ranks, describe_search
 from hybrid.ranks.trace import rank_actor
 from hybrid.report import render_page
 from hybrid.report.events import read_events, split_by_rank
-from hybrid.report.facts import facts_of
+from hybrid.report.facts import Facts
 from hybrid.report.ranks.lanes import MAX_LANES, STACK, RankLane, columns_of, hosts_of, machines_of, short_names
 from hybrid.report.ranks.picture import UNITS, outlines_of
 from hybrid.report.ranks.section import say_bytes
@@ -297,7 +297,7 @@ def test_workers_rounds_are_drawn_with_their_machine_and_told_as_the_npus() -> N
     assert "round of the machine's NPU worker" in text
     assert len([span for span in page.having("span") if (span.get("title") or "").startswith("round-")]) == 2
     assert "stand here for all ranks" in text
-    machines = machines_of(hosts_of(summary["ranks"]), facts_of(summary, trace).rank_events)
+    machines = machines_of(hosts_of(summary["ranks"]), Facts(summary, trace).rank_events)
     assert [len(machine.rounds) for machine in machines] == [1, 1]
     assert all(event.kind != "round" for machine in machines for lane in machine.lanes for event in lane.events)
 

@@ -21,19 +21,16 @@ from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.graph import Graph
 from cpu_engine.hub_core.kernels.closure import close_core_step
 from cpu_engine.hub_core.kernels.rows import skip_core_step
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.config.schema import Config
+from hybrid.devices.model import DeviceModel
+from hybrid.devices.profiles import PROFILES, fixed_delay
 from hybrid.errors import ConfigError
 from hybrid.job.driver import run_job
 from hybrid.job.proof import prove_or_repair
-from hybrid.job.warm_up import make_engine
-from hybrid.launch.announce import Announcer
 from hybrid.offload.traverse import traverse_together
-from hybrid.planning.device_model import DeviceModel
-from hybrid.planning.device_profiles import PROFILES, fixed_delay
 from hybrid.planning.plan import Plan
-from hybrid.ranks.collectives import RankInfo
-from hybrid.ranks.workers import RankCore
 from hybrid.results.trace import Trace
 from hybrid.worker import simulated
 from hybrid.worker.guard import Patience
@@ -324,10 +321,3 @@ def test_a_real_device_is_not_called_simulated(job: Callable) -> None:
 def test_no_worker_by_hand_for_a_simulated_device(job: Callable) -> None:
     with pytest.raises(ConfigError, match=r"npu\.worker: launch"):
         job("npu.device=simulated:910b4", "npu.worker=external")
-
-
-def test_ranks_that_mpirun_started_are_refused_too() -> None:
-    config = load_config(None, ["npu.batch=4", "npu.mode=share"])
-    info = RankInfo(0, 2, ("here", "here"))
-    with pytest.raises(ConfigError, match="ranks=1"):
-        RankCore(info, config, "bfs", Trace(), None, Announcer(False))

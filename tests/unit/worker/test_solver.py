@@ -18,9 +18,9 @@ from exchange.filesystem.folder import Folder
 from exchange.filesystem.owner_lock import lock_directory
 from exchange.mailbox import WorkerMailbox
 from exchange.protocol import layout
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
 from hybrid.job.driver import run_job
-from hybrid.job.warm_up import make_engine
 from hybrid.offload.many_sources import ManyEngine
 from hybrid.offload.rounds import STILL_STARTING, Rounds
 from hybrid.offload.traverse import traverse_alone, traverse_together

@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import platform
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.removal import remove_tree
 from hybrid import __version__
 from hybrid.config.schema import Config, GraphConfig
-from hybrid.job.sources import Source
+from hybrid.graphs.sources import Source
 from hybrid.registry import ALGORITHMS
 
 _log = logging.getLogger(__name__)
@@ -36,35 +35,14 @@ MOST_BYTES = 32 << 20  # of a kept graph, and of the kept arrays
 _ROWS = ("out_offsets", "out_targets", "in_offsets", "in_sources", "weight", "user_ids", "user_position")
 
 
-@dataclass(frozen=True)
-class Repair:
-    """A result that failed its check and was replaced by one that passed."""
-
-    algorithm: str
-    source: int | None  # the user's id
-    reason: str  # what the check said
-    method: str  # how it was computed again
-    changed: int  # values that were wrong
-    record: Path | None  # what was kept of it
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the summary."""
-        return {**dataclasses.asdict(self), "record": None if self.record is None else str(self.record)}
-
-    def __str__(self) -> str:
-        about = self.algorithm if self.source is None else f"{self.algorithm} from {self.source}"
-        kept = "nothing could be kept of it" if self.record is None else f"kept in {self.record}"
-        return f"{about} failed its check and was computed again by {self.method}, which passed: {self.reason}; {kept}"
-
-
-def keep_failed_proof(
+def keep_failure(
     algorithm: str, graph: Graph, config: Config, source: Source | None, reason: str, arrays: dict[str, np.ndarray]
 ) -> Path | None:
     """Write a record; its folder, or None if that was not possible."""
     # Here, not at the top: a result that passes needs none of them.
     from cpu_engine.graph.partition.store import graph_fingerprint
     from cpu_engine.graph.store.graph_store import save_store
-    from hybrid.job.opening import cache_folder
+    from hybrid.graphs.opening import cache_folder
 
     folder = cache_folder(config.graph) / FOLDER
     now = datetime.datetime.now(datetime.timezone.utc)

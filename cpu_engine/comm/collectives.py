@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.comm.requests import AllReduce, Driver, Exchange
-from hybrid.results.trace import plain_number
 
 TAG_JOB = 32  # between the substrate's tags and the hybrid hook's
 
@@ -100,7 +99,14 @@ def share_facts(info: RankInfo, facts: Any) -> Driver[list[Any]]:
 
 
 def to_bytes(facts: Any) -> np.ndarray:
-    return np.frombuffer(json.dumps(facts, default=plain_number).encode(), np.uint8)
+    return np.frombuffer(json.dumps(facts, default=_plain).encode(), np.uint8)
+
+
+def _plain(value: Any) -> Any:
+    """What a number of numpy is to JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"not JSON: {type(value).__name__}")
 
 
 def from_bytes(payload: np.ndarray) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hybrid.planning.device_model import DeviceModel
+from hybrid.devices.model import DeviceModel
 
 SIMULATED = "simulated:"
 DIRECT = "direct"

@@ -7,19 +7,23 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cpu_engine.graph import generators
 from cpu_engine.graph.build.builder import build_graph
-from cpu_engine.graph.build.extent import Extent, file_extent, generated_extent, require_room
+from cpu_engine.graph.build.extent import Extent, generated_extent, path_extent, require_room
 from cpu_engine.graph.edges import EdgeList, with_direction
 from cpu_engine.graph.formats import ldbc, read_graph, sniff
+from cpu_engine.graph.formats.part_files import files_of, name_of
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.cache import cache_path, cached_graph, checked_folder, file_digest, knows_digest
 from cpu_engine.graph.store.graph_store import is_store, open_store
 from hybrid.config.schema import GeneratorConfig, GraphConfig
 from hybrid.errors import ConfigError
-from hybrid.results.trace import Trace
 from hybrid.terminal import progress
+
+if TYPE_CHECKING:
+    from hybrid.results.trace import Trace
 
 DIRECTED_ASSUMED = (
     "the input does not say whether edges have a direction, so directed is assumed; "
@@ -122,7 +126,7 @@ def read_edges(config: GraphConfig) -> EdgeList:
         return generate_edges(config.generator)
     if is_store(config.path):
         return replace(open_store(config.path, checked_folder(cache_folder(config))).edge_list(), path=config.path)
-    with progress(f"reading {Path(config.path).name}", "B") as bar:
+    with progress(f"reading {name_of(Path(config.path))}", "B") as bar:
         return read_graph(config.path, format=config.format, progress=bar)
 
 
@@ -132,7 +136,7 @@ def extent_of(config: GraphConfig, *, weighted: bool = False) -> Extent | None:
         made = config.generator
         sizes = {"scale": made.scale, "edge_factor": made.edge_factor, "rows": made.rows, "cols": made.cols}
         return generated_extent(made.kind, weighted=weighted, **sizes)
-    return None if is_store(config.path) else file_extent(Path(config.path), config.format)
+    return None if is_store(config.path) else path_extent(Path(config.path), config.format)
 
 
 def require_room_for(config: GraphConfig, *, consume: bool = True, weighted: bool = False) -> None:
@@ -181,15 +185,17 @@ def _maker(config: GraphConfig) -> tuple[str, Callable[[], Graph]]:
                 consume=True,  # nobody needs the list afterwards, and it is larger than the graph
             )
 
-    name = generator_name(config.generator) if config.path is None else Path(config.path).name
+    name = generator_name(config.generator) if config.path is None else name_of(Path(config.path))
     return name, make
 
 
 def _input_files(config: GraphConfig) -> list[Path]:
-    """Every file that the graph's content depends on: none, one, or the three of an LDBC graph."""
+    """Every file that the graph's content depends on: none, one, all parts, or the three of an LDBC graph."""
     if config.path is None:
         return []
-    path = Path(config.path)
+    path, *more = files_of(Path(config.path))
+    if more:
+        return [path, *more]
     found = config.format if config.format != "auto" else sniff(path)
     described = ldbc.describe(path) if found == ldbc.NAME else None
     if described is None:

@@ -31,14 +31,15 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from exchange.isolated import isolated_command
 from hybrid import __version__
+from hybrid.algorithms.bfs import make_engine
 from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
+from hybrid.devices.model import Sample
+from hybrid.devices.profiles import parse_device
 from hybrid.errors import EnvironmentProblem
-from hybrid.job.opening import open_graph
-from hybrid.job.warm_up import make_engine, warm_up
+from hybrid.graphs.opening import open_graph
+from hybrid.job.warm_up import warm_up
 from hybrid.offload.traverse import traverse_alone
 from hybrid.planning.calibration import VERSION, Calibration, CpuRates, DeviceRates, RoundTime, SearchTime
-from hybrid.planning.device_model import Sample
-from hybrid.planning.device_profiles import parse_device
 from hybrid.planning.plan import count_core_edges
 from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import Answer
@@ -71,18 +72,9 @@ def measure(config: Config, report: Callable[[str], None] = lambda text: None) -
     rounds = measure_rounds(config, graphs[max(SCALES)])
     report("the CPU engines")
     cpu = measure_cpu(graphs, _generated(config, kind="grid", rows=1, cols=LEVELS))
-    return Calibration(
-        version=VERSION,
-        tandem=__version__,
-        host=socket.gethostname(),
-        cpus=cpus,
-        busy=busy,
-        when=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC"),
-        seconds=time.perf_counter() - began,
-        device=device,
-        rounds=rounds,
-        cpu=cpu,
-    )
+    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    host, spent = socket.gethostname(), time.perf_counter() - began
+    return Calibration(VERSION, __version__, host, cpus, busy, when, spent, device, rounds, cpu)
 
 
 def measure_device(config: Config) -> DeviceRates:
@@ -107,16 +99,10 @@ def measure_device(config: Config) -> DeviceRates:
 
 def device_rates(found: dict, threads: int) -> DeviceRates:
     """What the worker printed."""
+    same = ("device", "why", "mindspore", "dtype", "cell_bytes", "memory_bytes")
+    products = tuple(Sample(one["k"], one["batch"], one["seconds"]) for one in found["products"])
     return DeviceRates(
-        device=found["device"],
-        why=found["why"],
-        mindspore=found["mindspore"],
-        dtype=found["dtype"],
-        cell_bytes=found["cell_bytes"],
-        memory_bytes=found["memory_bytes"],
-        threads=threads,
-        launch_s=found["launch"]["seconds"],
-        products=tuple(Sample(one["k"], one["batch"], one["seconds"]) for one in found["products"]),
+        **{name: found[name] for name in same}, threads=threads, launch_s=found["launch"]["seconds"], products=products
     )
 
 
@@ -164,17 +150,9 @@ def _time_rounds(solver: WorkerSolver, graph: Graph, format: str, values: np.nda
     published = time.perf_counter() - t0
     first_s, _ = _round(solver, values)
     best, answer = min((_round(solver, values) for _ in range(_ROUNDS)), key=lambda one: one[0])
-    return RoundTime(
-        format=format,
-        k=k,
-        edges=count_core_edges(CoreSplit(graph, k)),
-        sent=int(np.count_nonzero(values >= 0)),
-        publish_s=published,
-        first_s=first_s,
-        seconds=best,
-        compute_s=float(answer.facts["compute_s"]),
-        iterations=int(answer.facts["iterations"]),
-    )
+    edges, sent = count_core_edges(CoreSplit(graph, k)), int(np.count_nonzero(values >= 0))
+    compute_s, iterations = float(answer.facts["compute_s"]), int(answer.facts["iterations"])
+    return RoundTime(format, k, edges, sent, published, first_s, best, compute_s, iterations)
 
 
 def _round(solver: WorkerSolver, values: np.ndarray) -> tuple[float, Answer]:
@@ -271,11 +249,8 @@ def _roots(graph: Graph, count: int) -> list[int]:
 
 
 def _generated(config: Config, **generator: object) -> Graph:
-    place = GraphConfig(
-        cache=config.graph.cache,
-        cache_dir=config.graph.cache_dir,
-        generator=GeneratorConfig(**generator),  # type: ignore[arg-type]
-    )
+    made = GeneratorConfig(**generator)  # type: ignore[arg-type]
+    place = GraphConfig(cache=config.graph.cache, cache_dir=config.graph.cache_dir, generator=made)
     return open_graph(place, Trace()).graph
 
 
