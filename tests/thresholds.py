@@ -124,6 +124,7 @@ DRIVER: dict[str, tuple[Any, ...]] = {
     "graph.store.array_folder._BLOCK": (64, 4096),  # a power of two: the checksum of a block is shifted by squaring
     "graph.store.cache._BLOCK": (64, 4096),
     "graph.formats.binary_input.CHUNK": (1, 3, 16),
+    "graph.distributed.shares.PIECE_EDGES": (1, 3, 16),
     "graph.formats.distinct.DENSE": (0, 1, 1000),
     "graph.formats.ldbc.CHUNK": (1, 3, 16),
     "graph.formats.rows.MOST_THREADS": (1, 2),
@@ -219,6 +220,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
     "a mark, a sentinel or the largest value of a type": """
         bfs.many.engine: _ALL
         bfs.strategies.small_levels: _ALL
+        bfs.ranks.many: _NEVER
         components.ranks: _MOST
         kcore.ranks: _NONE_LEFT
         sssp.ranks: _NOTHING_WAITS
@@ -241,6 +243,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
     "bits, masks, shifts and hash factors": """
         bfs.many.core: _NONE
         bfs.ranks.many: _NONE
+        graph.distributed.kernels: _ONE
         graph.formats.symmetry: _SHIFT _GOLDEN _MIX
         graph.generators: _U64 _GOLDEN
         graph.store.array_folder: _CRC_POLYNOMIAL
@@ -284,6 +287,8 @@ NOT_A_THRESHOLD: dict[str, str] = {
         pagerank.engine: _OUTSIDE _CORE
         bfs.ranks.level_synchronous: FOLD SPREAD
         bfs.ranks.parents: WISHES ANSWERS
+        bfs.ranks.proof: VALUES WITNESSED
+        comm.collectives: TAG_JOB
         comm.mpi: _NOTICE _PIECE _RUN_SHIFT _RUNS
         comm.requests: TAG_REDUCE TAG_BROADCAST TAG_CONTROL TAG_OUTSIDE_ROUND FIRST_OUTSIDE_TAG LAST_TAG
         comm.termination: ASK ANSWER OVER _FIELDS
@@ -365,6 +370,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         graph.formats.csr_output: SPARSEST SPARSE_FLOOR
         graph.formats.graph500: HIGHEST_PER_EDGE HIGHEST_FLOOR
         graph.formats.ldbc: LONGEST_PROPERTY MOST_PROPERTIES
+        graph.formats.part_files: _MOST_NOTES
         graph.formats.sniffing: HEAD_BYTES MOST_CONTROL_SHARE MOST_WRONG_LINES
         graph.formats.source: LONGEST_ROW_BYTES MOST_COMPRESSED NEWLINE
         graph.formats.survey: SURVEY_BYTES FEWEST_LINES

@@ -10,10 +10,9 @@ import numpy as np
 from numba import njit
 
 from cpu_engine.graph.kernels.partition import part_of_arc
+from cpu_engine.intrinsics.words import count_bits
 
 _ONE = np.uint64(1)
-_M1, _M2, _M4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
-_H01 = np.uint64(0x0101010101010101)
 
 
 @njit(cache=True, inline="always")
@@ -27,15 +26,6 @@ def owner_of(position, cuts):
         else:
             high = middle
     return low
-
-
-@njit(cache=True, inline="always")
-def count_bits(word):
-    """How many bits of a word are set."""
-    word -= (word >> _ONE) & _M1
-    word = (word & _M2) + ((word >> np.uint64(2)) & _M2)
-    word = (word + (word >> np.uint64(4))) & _M4
-    return np.int64((word * _H01) >> np.uint64(56))
 
 
 @njit(cache=True)
