@@ -393,7 +393,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         intrinsics.clock: _NS
         """,
     "noticing that nothing moves: a smaller one would end a run that is merely slow": """
-        comm.loopback: IDLE_LIMIT
+        comm.loopback: IDLE_LIMIT _PATIENT_TURNS _PAUSE_S
         """,
     "of MPI: tests/mpi/ranks_transport.py gives small pieces to a transport under a real mpirun": """
         comm.mpi: CHUNK_BYTES _EAGER_BYTES _ROOM_BYTES _KEPT_BYTES

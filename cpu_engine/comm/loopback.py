@@ -7,6 +7,7 @@ does), so that what ends under MPI ends here; what can never go on is an error t
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -19,7 +20,9 @@ from cpu_engine.comm.requests import AllReduce, Driver, Exchange, Message, Progr
 T = TypeVar("T")
 Chooser = Callable[[int], int]
 FAIRNESS = 200  # steps
-IDLE_LIMIT = 100_000  # times that every driver was woken in turn and none did anything
+IDLE_LIMIT = 100_000  # times in a row that a waiting driver was woken and nothing came of it
+_PATIENT_TURNS = 1_000  # so many of them at once; then time passes between them, for a worker process to answer in
+_PAUSE_S = 0.001
 
 _REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "sum": np.sum,
@@ -112,6 +115,8 @@ class _Ring:
             self.idle_turns += 1
             if not ready or self.idle_turns > self.idle_limit:
                 raise self._stuck("no driver can go on")
+            if self.idle_turns > _PATIENT_TURNS:
+                time.sleep(_PAUSE_S)
         starved = [rank for rank in ready if self.step - self.last_run[rank] > FAIRNESS]
         if starved:
             return min(starved, key=lambda rank: self.last_run[rank])  # the first would starve those after it
