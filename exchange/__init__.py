@@ -2,5 +2,5 @@
 
 ``protocol`` decides and does no I/O; ``folder``, ``mailbox`` and ``watch`` do I/O and decide nothing; ``text`` and
 ``binary`` turn arrays into bytes and back; ``check`` judges the numbers of an answer. The page
-docs/reference/protocol.md tells the same story for people who write their own worker.
+docs/reference/protocol.md says the same to people who write their own worker.
 """

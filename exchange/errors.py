@@ -31,4 +31,4 @@ class DirectoryRefused(ExchangeError):
 
 
 class RoundGone(ExchangeError):
-    """The round's directory was removed while it was in use: nobody waits for its answer any more."""
+    """The round's directory was removed while it was in use: its job waits for no answer any more."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ class CoordinatorMailbox:
         self._cores = 0
         self._core: Folder | None = None
         self._round: Folder | None = None  # the one that was looked at last
-        self._answered_by: int | None = None  # who announced the answer in there
+        self._answered_by: int | None = None  # the user who announced the answer in there
         self._indexed_by: int | None = None
         self._core_size = 0
         self._program: ProgramFacts = program_facts(MIN_PLUS)
@@ -98,16 +97,14 @@ class CoordinatorMailbox:
         self.open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self) -> None:
         """Create the directory if needed, lock it, and take away an earlier job's stop.flag.
 
         ``DirectoryRefused`` when the directory cannot be made or is another job's; any other ExchangeError is about
-        what somebody put into it.
+        what another process put into it.
         """
         if self._lock is not None:
             return
@@ -240,7 +237,7 @@ class CoordinatorMailbox:
                 self._round.write(layout.VALUE_META, meta, durable=self._durable)
             self._round.write(layout.value_name(self.format), data, durable=self._durable)
         except ExchangeError:
-            # Never announced, so nobody looks at it; what cannot be removed either is left for cleanup.
+            # Never announced, so no worker looks at it; what cannot be removed either is left for cleanup.
             with contextlib.suppress(ExchangeError):
                 top.retire(round_id)
             raise
@@ -353,7 +350,7 @@ class CoordinatorMailbox:
         return self._core is not None and self._core.path.name == name
 
     def abandon_index(self) -> None:
-        """Nobody waits for the index any more."""
+        """Say that this job waits for the index no more."""
         if self._core is not None:
             self._core.create_flag(layout.STOP_FLAG)
 

@@ -32,7 +32,7 @@ CoreIdentity = tuple[int, int, int, int]
 
 
 class WorkerMailbox:
-    """A worker's end. It needs no lock: rounds are announced to whoever serves the directory.
+    """A worker's end. It needs no lock: rounds are announced to any worker that serves the directory.
 
     ``ignore_old_stop``: a stop.flag that is there already when this object is made was meant for an earlier worker.
     Right for a worker started by hand; a worker started by a coordinator leaves it False, since its coordinator took
@@ -72,8 +72,8 @@ class WorkerMailbox:
     def pending_rounds(self) -> list[str]:
         """Announced rounds without answer and not abandoned, lowest number first.
 
-        Only those of the job that owns the directory, as far as owner.lock names it: a leftover of a dead job is not
-        worth anyone's time.
+        Only those of the job that owns the directory, as far as owner.lock names it: no job waits
+        for what a dead one left.
         """
         top = self._open_top()
         owner = read_owner(top).get("token")
@@ -101,7 +101,7 @@ class WorkerMailbox:
         return pending
 
     def core_identity(self, round_id: str) -> CoreIdentity:
-        """What tells one core file from another (device, inode, size, mtime) by a mere stat: links share it."""
+        """What a core file is known by (device, inode, size, mtime), from a mere stat: links share it."""
         folder = self._folder(round_id)
         return self._identity(folder, layout.mind_graph_name(_format(folder)))
 
@@ -217,7 +217,7 @@ class WorkerMailbox:
         self._indexed.add(name)
 
     def index_abandoned(self, name: str) -> bool:
-        """Whether nobody waits for this index any more."""
+        """Whether the job no longer waits for this index."""
         try:
             return _is_abandoned(self._core(name))
         except ExchangeError:
@@ -233,7 +233,7 @@ class WorkerMailbox:
         return found is not None and found != self._old_stop
 
     def round_abandoned(self, round_id: str) -> bool:
-        """Whether nobody waits for this round any more."""
+        """Whether the job no longer waits for this round."""
         try:
             return _is_abandoned(self._folder(round_id))
         except RoundGone:

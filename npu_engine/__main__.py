@@ -301,7 +301,7 @@ def start(arguments: argparse.Namespace, log: logging.Logger, signals: Signals) 
                 mailbox.announce(state="stopped", error=str(error) or type(error).__name__)
             raise
         reason = f"{signals.reason} while starting"
-    with contextlib.suppress(ExchangeError):  # the directory may be gone, and then nobody reads it
+    with contextlib.suppress(ExchangeError):  # the directory may be gone, and then no job reads it
         mailbox.announce(state="stopped", reason=reason)
     log.info("stopped: %s", reason)
 

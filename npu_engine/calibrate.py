@@ -67,7 +67,7 @@ def _measure(work: Callable[[], object]) -> dict[str, float | int]:
 
 
 def _memory_bytes(device: Device) -> int:
-    """What the device has in all; 0 if nobody tells."""
+    """What the device has in all; 0 if the system does not say."""
     if device.kind != "Ascend":
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:

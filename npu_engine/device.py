@@ -1,8 +1,8 @@
 """Which device computes, and why.
 
 Invariant: ``choose_device`` returns only after one small operation has really run on the device that it names.
-``mindspore.set_device`` cannot be undone in a process, so a device that was chosen and then fails to come up is told
-apart (``DeviceBroken``): the caller has to start the process anew to use another one.
+``mindspore.set_device`` cannot be undone in a process. So a device that was chosen and then fails to come up has an
+error of its own (``DeviceBroken``): the caller has to start the process anew to use another one.
 """
 
 from __future__ import annotations

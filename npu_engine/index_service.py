@@ -1,4 +1,4 @@
-"""Core indexes that somebody asked for: built block by block between the rounds, written when they are whole.
+"""Core indexes that jobs asked for: built block by block between the rounds, written when they are whole.
 
 Invariant: no request ends the worker; one that cannot be served is left, with its reason in worker.json. Rounds wait
 for one block at most.
@@ -58,7 +58,7 @@ class IndexService:
         except Interrupted:
             if self._why_stop() is not None:
                 return False
-            self._leave("nobody waits for it any more")
+            self._leave("its job no longer waits for it")
         except (ExchangeError, ProgramError, MemoryError) as error:
             self._leave(str(error) or type(error).__name__)
         except Exception as error:

@@ -46,7 +46,7 @@ LARGEST_VALUE = 2**31 - 1
 WARM_SIZE = 256
 FEWEST_ROWS = 64
 PRODUCT_CELLS = 10**11  # multiplications
-PLENTY_BYTES = 1 << 40  # where the free memory is not told
+PLENTY_BYTES = 1 << 40  # where the system does not say how much memory is free
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class CoreProgram:
     def rows_at_once(self) -> int:
         """How many rows of a batch go into one product: what the memory allows, and on the CPU about a second's work.
 
-        Between two products the worker shows that it lives, and hears whether anybody still waits.
+        Between two products the worker shows that it lives, and asks whether the job still waits.
         """
         rows = self._device.side
         if not self._device.compiled:

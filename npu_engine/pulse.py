@@ -47,7 +47,7 @@ class StatusLine:
 
 
 class AboveStatus(logging.Handler):
-    """The log on a terminal: above the status line, and without the rounds, which that line tells."""
+    """The log on a terminal: above the status line, and without the rounds, which that line shows."""
 
     def __init__(self, status: StatusLine) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class AboveStatus(logging.Handler):
 
 
 class Pulse:
-    """Tells the coordinator, and whoever looks at the terminal, what the worker is doing."""
+    """Tells the coordinator, and the user at the terminal, what the worker is doing."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from npu_engine.programs.exact import Matrix
 from npu_engine.programs.table import Device
 
 Key = tuple[object, str]  # the file's identity, the program's name
-MOST_CORES = 8  # nobody returns to more, and a worker that runs for weeks must not collect the cores of all its jobs
+MOST_CORES = 8  # no job returns to more, and a worker that runs for weeks must not collect the cores of all its jobs
 
 
 class ResidentCores:

@@ -51,7 +51,7 @@ class _Round:
 
 
 class Worker:
-    """Serves one exchange directory with one program until it is told to stop."""
+    """Serves one exchange directory with one program until its job, or a signal, asks it to stop."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ def _values(pairs_or_rows: Any) -> int:
 
 
 def _core_size(declared: str | None, in_core: IntArray, with_value: IntArray) -> int:
-    """The core's size: as the coordinator tells it (`# core k`: the vertices are 0 to k - 1), else as its edges do."""
+    """The core's size: the coordinator's `# core k` (the vertices are 0 to k - 1), else those that have edges."""
     if declared is None:
         return len(in_core)
     if not declared.isascii() or not declared.isdecimal():

@@ -227,9 +227,8 @@ class AsyncBfs:
     def _leap(self, distance: int) -> Step:
         """Everything that waits is equally far: run on in step, which relaxes nothing twice and needs no atomics."""
         if self._in_step is None:
-            self._in_step = SmallLevelsExpander(
-                self._split, self._level, self._parent, levels_per_launch=LEVELS_PER_LEAP
-            )
+            tree = Tree(self._level, self._parent)
+            self._in_step = SmallLevelsExpander(self._split, tree, levels_per_launch=LEVELS_PER_LEAP)
         waiting = self._work[: self._count]
         self._active[waiting] = 0
         leap, frontier = self._in_step.leap_from(waiting, self._edges, distance)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.push import PrivatePushExpander
 from cpu_engine.bfs.strategies.push_edge import EdgePushExpander
 from cpu_engine.bfs.traversal import CoreSplit
@@ -34,8 +35,8 @@ def measure_balance(
     split: CoreSplit, root: int, threads: int, strategy: type[EdgePushExpander] | type[PrivatePushExpander]
 ) -> Balance:
     """Traverse from ``root`` with as many shares as ``threads``, real or not, and count each one's edges."""
-    level, parent = np.empty(split.graph.n, np.int32), np.empty(split.graph.n, np.int32)
-    expander = strategy(split, level, parent, threads=threads)
+    n = split.graph.n
+    expander = strategy(split, Tree(np.empty(n, np.int32), np.empty(n, np.int32)), threads=threads)
     expander.start(root)
     rows, depth, count = [], 0, 1
     while count:

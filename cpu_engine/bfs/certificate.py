@@ -2,7 +2,7 @@
 
 A result is certified when only the root has level 0, every other reached vertex has a parent one level nearer over a
 real edge, and no edge leads more than one level further. Then every value is the length of a real path and none can be
-shortened, whoever computed it.
+shortened, whatever code computed it.
 """
 
 from __future__ import annotations

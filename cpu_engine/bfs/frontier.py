@@ -43,8 +43,9 @@ class LevelQueue:
         return self.end - self.begin
 
 
-def begin_run(level: np.ndarray, parent: np.ndarray, root: int) -> None:
+def begin_run(tree: Tree, root: int) -> None:
     """Give the root level 0, and no other vertex a level."""
+    level, parent = tree
     level.fill(-1)
     parent.fill(-1)
     level[root], parent[root] = 0, root
@@ -53,9 +54,9 @@ def begin_run(level: np.ndarray, parent: np.ndarray, root: int) -> None:
 class QueueExpander:
     """What the strategies with a queue have in common: all of ``Expander`` but ``expand``."""
 
-    def __init__(self, level: np.ndarray, parent: np.ndarray, room: int) -> None:
-        self._level, self._parent = level, parent
-        self._tree = Tree(level, parent)
+    def __init__(self, tree: Tree, room: int) -> None:
+        self._tree = tree
+        self._level, self._parent = tree
         self._queue = LevelQueue(room)
 
     @property
@@ -63,7 +64,7 @@ class QueueExpander:
         return self._queue.frontier
 
     def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
+        begin_run(self._tree, root)
         self._queue.restart(np.array([root]))
 
     def take_over(self, depth: int) -> None:

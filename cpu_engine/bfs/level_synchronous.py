@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.names import Factory, load_strategy
 from cpu_engine.bfs.strategies.strategy import Expander, LeapingExpander
 from cpu_engine.bfs.traversal import Adoption, CoreSplit, Step, complete_parents, merge_core
@@ -30,7 +31,7 @@ class LevelBfs:
         self._level = np.empty(n, np.int32)
         self._parent = np.empty(n, np.int32)
         factory = load_strategy(strategy) if isinstance(strategy, str) else strategy
-        self._expander: Expander = factory(split, self._level, self._parent)
+        self._expander: Expander = factory(split, Tree(self._level, self._parent))
         self._leaper = self._expander if isinstance(self._expander, LeapingExpander) else None
         self._tentative = np.full(k, -1, np.int32)
         self._closed = np.full(k, -1, np.int32)

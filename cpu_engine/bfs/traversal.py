@@ -17,7 +17,6 @@ import numpy as np
 from cpu_engine.bfs.kernels.groups import InRows, OutRows
 from cpu_engine.bfs.kernels.witness import find_parents_step
 from cpu_engine.bfs.strategies.kernels.pull import first_sources_step
-from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.hub_core.kernels.rows import skip_core_step
 from cpu_engine.threads import threads_for
@@ -33,14 +32,6 @@ class Step:
     level: int  # depth of the frontier; -1 where levels have no meaning
     frontier: int  # vertices expanded
     edges: int  # edges looked at
-
-
-@dataclass(frozen=True)
-class Adoption:
-    """How many of the core solver's values were taken over, and how many are provably false."""
-
-    adopted: int
-    rejected: int
 
 
 @dataclass(frozen=True)
@@ -72,12 +63,7 @@ class CoreSplit:
     """A graph, the size of its core, and both views of its edges. Made once per graph and core, used by every run."""
 
     def __init__(self, graph: Graph, core_size: int = 0) -> None:
-        if graph.out_targets.dtype != np.int32:
-            raise InputError(
-                "the engines number vertices with 32 bits, and this graph needs 64",
-                value=graph.n,
-                fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
-            )
+        graph.require_narrow_ids("the engines")
         self.graph = graph
         self.core_size = core_size
         self.core_vertices = np.arange(core_size, dtype=np.int32)
@@ -100,6 +86,14 @@ class CoreSplit:
             in_begin, graph.in_offsets[1:], graph.in_sources.view(np.uint32),
             best_in.view(np.uint32), graph.hanging_start,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """How many of the core solver's values were taken over, and how many are provably false."""
+
+    adopted: int
+    rejected: int
 
 
 class Traversal(Protocol):

@@ -23,8 +23,7 @@ from cpu_engine.centrality.kernels.betweenness import (
     Rows,
     Sums,
     mark_level_step,
-    pull_dependencies_step,
-    pull_paths_step,
+    pull_step,
     push_paths_step,
     turn_around_step,
 )
@@ -96,7 +95,7 @@ def _fold_hanging(graph: Graph, weight: np.ndarray) -> np.ndarray:
     hanging = np.flatnonzero((np.diff(graph.out_offsets) == 1) & (graph.out_targets[begin] != np.arange(graph.n)))
     near = graph.out_targets[begin[hanging]].astype(np.int64)
     folded = np.bincount(near, weights=weight[hanging], minlength=graph.n)
-    weight[hanging] = 0.0  # of two that hang on each other, either may keep it: nobody is between them
+    weight[hanging] = 0.0  # of two that hang on each other, either may keep it: no vertex is between them
     pair = np.isin(near, hanging)
     folded[near[pair]] = 0.0
     return folded
@@ -173,9 +172,9 @@ class _Brandes:
                     self._front, self._fresh, self._sigma, self._bounds,
                 )  # fmt: skip
             else:
-                pull_paths_step(
+                pull_step(
                     Rows(graph.in_offsets, self._sources), before.word, level.word, self._front, self._fresh,
-                    self._sigma, np.zeros(1, np.int64), self._sums,
+                    self._sigma, None, None, np.zeros(1, np.int64), self._sums,
                 )  # fmt: skip
             self._front, self._fresh = self._fresh, self._front
 
@@ -184,7 +183,7 @@ class _Brandes:
         graph = self._graph
         turn_around_step(levels.at(levels.deepest).word, self._sigma, self._front)
         for depth in range(levels.deepest - 1, 0, -1):
-            pull_dependencies_step(
+            pull_step(
                 Rows(graph.out_offsets, self._targets), levels.at(depth + 1).word, levels.at(depth).word, self._front,
                 self._fresh, self._sigma, factor, score, np.zeros(1, np.int64), self._sums,
             )  # fmt: skip

@@ -39,7 +39,7 @@ def closeness(
     """Closeness of the given vertices (internal ids), or of all.
 
     With r vertices reaching v and N in all: (r - 1) / farness, times (r - 1) / (N - 1) if ``improved`` (Wasserman and
-    Faust; networkx's default), 0 if nobody reaches it. ``harmonic``: the sum of 1 / distance over the others.
+    Faust; networkx's default), 0 if no vertex reaches it. ``harmonic``: the sum of 1 / distance over the others.
     """
     chosen = np.arange(graph.n) if roots is None else np.asarray(roots, np.int64).ravel()
     if chosen.size and not 0 <= int(chosen.min()) <= int(chosen.max()) < graph.n:

@@ -1,7 +1,7 @@
 """Collective operations that a job needs around its searches, as drivers: gather, broadcast, all-to-all, barrier.
 
-Built from ``Exchange`` and ``AllReduce`` alone, so that they run over MPI and in one process alike. Everybody calls the
-same ones in the same order. They are patient: one rank may build a graph while the others wait.
+Built from ``Exchange`` and ``AllReduce`` alone, so that they run over MPI and in one process alike. All ranks
+call the same ones in the same order. They are patient: one rank may build a graph while the others wait.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class RankInfo:
 
 
 def barrier(patient: bool = True) -> Driver[None]:
-    """Everybody is here."""
+    """Return when every rank has called."""
     yield AllReduce(np.zeros(1, np.int64), patient=patient)
 
 
 def gather(info: RankInfo, payload: np.ndarray) -> Driver[list[np.ndarray] | None]:
-    """Everybody's bytes, by rank, at rank 0; None elsewhere."""
+    """Every rank's bytes, by rank, at rank 0; None elsewhere."""
     if info.rank != 0:
         yield Exchange(TAG_JOB, {0: payload}, (), patient=True)
         return None
@@ -62,7 +62,7 @@ def gather(info: RankInfo, payload: np.ndarray) -> Driver[list[np.ndarray] | Non
 def broadcast(
     info: RankInfo, payload: np.ndarray | None, root: int = 0, among: Sequence[int] | None = None
 ) -> Driver[Any]:
-    """The root's bytes at everybody, or at those ``among`` who call; the others' ``payload`` is not looked at."""
+    """The root's bytes at every rank, or at those of ``among``, which call; others' ``payload`` is not looked at."""
     members = range(info.size) if among is None else among
     if info.rank == root:
         assert payload is not None
@@ -80,19 +80,19 @@ def all_to_all(info: RankInfo, payloads: Sequence[np.ndarray]) -> Driver[list[np
 
 
 def gather_facts(info: RankInfo, facts: Any) -> Driver[list[Any] | None]:
-    """Everybody's JSON-able facts, by rank, at rank 0; None elsewhere."""
+    """Every rank's JSON-able facts, by rank, at rank 0; None elsewhere."""
     gathered = yield from gather(info, to_bytes(facts))
     return None if gathered is None else [from_bytes(one) for one in gathered]
 
 
 def broadcast_facts(info: RankInfo, facts: Any, root: int = 0, among: Sequence[int] | None = None) -> Driver[Any]:
-    """The root's JSON-able facts at everybody ``among`` who call."""
+    """The root's JSON-able facts at every rank of ``among``, all of which call."""
     payload = yield from broadcast(info, to_bytes(facts) if info.rank == root else None, root, among)
     return from_bytes(payload)
 
 
 def share_facts(info: RankInfo, facts: Any) -> Driver[list[Any]]:
-    """Everybody's JSON-able facts, by rank, at everybody: through rank 0, as P messages are better than P squared."""
+    """Every rank's JSON-able facts, by rank, at every rank: through rank 0, as P messages are better than P squared."""
     gathered = yield from gather_facts(info, facts)
     shared = yield from broadcast_facts(info, gathered)
     return list(shared)

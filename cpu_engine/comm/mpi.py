@@ -50,10 +50,10 @@ class Traffic:
 class TransportStatistics:
     """Since the transport was made."""
 
-    by_tag: dict[int, Traffic] = field(default_factory=dict)
     all_reduces: int = 0
     all_reduce_s: float = 0.0
     idle_s: float = 0.0  # in Progress with nothing to do but wait
+    by_tag: dict[int, Traffic] = field(default_factory=dict)
 
     def of(self, tag: int) -> Traffic:
         traffic = self.by_tag.get(tag)
@@ -84,11 +84,6 @@ class MpiTransport:
         """Give the communicators back; collective."""
         self._exchanges.Free()
         self._messages.Free()
-
-    def machine_ranks(self) -> tuple[int, ...]:
-        """The ranks on this rank's machine, by its name, in ascending order; collective."""
-        hosts = self._exchanges.allgather(self.host)
-        return tuple(rank for rank, host in enumerate(hosts) if host == self.host)
 
     def finalize(self) -> None:
         """The end of MPI for this process: returns when every rank has come as far."""

@@ -1,7 +1,7 @@
 """Communities and their modularity looked at from the definition, without the code that made them.
 
 Checked: labels are consistent (every community has the smallest of its vertices as label, the count is right) and the
-modularity is what the edges say. That no better communities exist is not checked; nobody can.
+modularity is what the edges say. That no better communities exist is not checked: no method can.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Communities of high modularity by Louvain's method (Blondel and others 2008), with a queue of who may want to move.
+"""Communities of high modularity by Louvain's method (Blondel and others 2008), with a queue of vertices that may move.
 
-Vertices move one by one to the community around them that adds most to the modularity, until nobody gains. Then each
+Vertices move one by one to the community around them that adds most to the modularity, until no vertex gains. Then each
 community is divided anew into parts (as Traag and others 2019 do), the parts become vertices, still in their
 communities, and so on until nothing can be merged: merging parts, and not communities, leaves early mistakes open to
 correction. The whole is repeated from the labels found while it gains.

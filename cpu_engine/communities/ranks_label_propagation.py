@@ -2,11 +2,11 @@
 
 A vertex takes the most frequent label of its neighbours, so all of them must be seen at one place. An edge cut has them
 at the master: by ``iec`` all in-arcs, by ``oec`` all out-arcs; in an undirected graph, and in a symmetric layout of a
-directed one, either are all neighbours, who is one both ways twice. Under the other policies a vertex's neighbours are
-spread over parts, which would have to tell each other counts of labels: they are refused.
+directed one, either are all neighbours, those joined both ways twice. Under the other policies a vertex's neighbours
+are spread over parts, which would have to exchange counts of labels: they are refused.
 
 Bulk-synchronous: the definition is. Within the rounds a label is its position in the ascending list of user ids, so
-that the smaller label is the smaller id; masters assign, and mirrors are told what has changed.
+that the smaller label is the smaller id; masters assign labels, and send their mirrors those that have changed.
 """
 
 from __future__ import annotations

@@ -38,39 +38,30 @@ class ComponentsCheck(Findings):
 @alone_if_small
 def check_components(graph: Graph, label: np.ndarray) -> ComponentsCheck:
     """Check labels of weakly connected components."""
-    findings, example = _start(label)
-    if not findings.any():
-        mark, queue = np.zeros(graph.n, np.uint8), np.empty(graph.n, np.int64)
-        check_weak_step(
-            graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources,
-            label, mark, queue, findings, example,
-        )  # fmt: skip
-    return ComponentsCheck.of(findings, example)
+    return _check(graph, label, strong=False)
 
 
 @alone_if_small
 def check_strong_components(graph: Graph, label: np.ndarray) -> ComponentsCheck:
     """Check labels of strongly connected components; of an undirected graph these are its components."""
-    if not graph.directed:
-        return check_components(graph, label)
-    findings, example = _start(label)
-    if not findings.any():
+    return _check(graph, label, strong=graph.directed)
+
+
+def _check(graph: Graph, label: np.ndarray, strong: bool) -> ComponentsCheck:
+    findings, example = ComponentsCheck.start()
+    check_labels_step(label, findings, example)
+    if not findings.any():  # with wrong labels, floods would begin nowhere or leave the arrays
         mark, queue = np.zeros(graph.n, np.uint8), np.empty(graph.n, np.int64)
-        check_strong_step(
+        flood = check_strong_step if strong else check_weak_step
+        flood(
             graph.out_offsets, graph.out_targets, graph.in_offsets, graph.in_sources,
             label, mark, queue, findings, example,
         )  # fmt: skip
-        member = np.argsort(label, kind="stable")
-        begin = np.searchsorted(label[member], np.arange(graph.n + 1))
-        arriving = np.zeros(graph.n, np.int64)
-        check_acyclic_step(
-            graph.out_offsets, graph.out_targets, label, begin, member, arriving, queue, findings, example
-        )
+        if strong:
+            member = np.argsort(label, kind="stable")
+            begin = np.searchsorted(label[member], np.arange(graph.n + 1))
+            arriving = np.zeros(graph.n, np.int64)
+            check_acyclic_step(
+                graph.out_offsets, graph.out_targets, label, begin, member, arriving, queue, findings, example
+            )
     return ComponentsCheck.of(findings, example)
-
-
-def _start(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find wrong labels first: with those, floods would begin nowhere or leave the arrays."""
-    findings, example = ComponentsCheck.start()
-    check_labels_step(label, findings, example)
-    return findings, example

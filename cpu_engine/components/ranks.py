@@ -163,7 +163,7 @@ class _Worker:
 
 
 def _most_frequent(root: np.ndarray) -> int:
-    """The root that most of a sample have; -1 if there is nobody."""
+    """The root that most of a sample have; -1 if the part has no vertices."""
     if not root.size:
         return -1
     sample = root[np.random.default_rng(0).integers(0, root.size, SAMPLE)]

@@ -7,36 +7,29 @@ which takes every vertex and arc once however long the paths are (Tarjan), witho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cpu_engine.bfs.level_synchronous import LevelBfs
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.components.kernels.strong import reached_both_ways_step, search_rest_step
-from cpu_engine.components.weak import components
+from cpu_engine.components.weak import ComponentsResult, components
 from cpu_engine.graph.graph import Graph, best_in_neighbours
 from cpu_engine.threads import alone_if_small
 
 MIN_ARCS = 1 << 16  # below that, the depth-first search alone is done before the two searches are set up
 
 
-@dataclass(frozen=True)
-class StrongResult:
-    """``label`` is the smallest internal id of the component; isolated vertices are not in it."""
-
-    label: np.ndarray  # int32[n]
-    count: int
-    iterations: int  # levels of the searches from the pivot, plus one for the rest
-    largest_at_once: int = 0  # vertices in the pivot's component
-
-
 @alone_if_small
-def strong_components(graph: Graph) -> StrongResult:
-    """The strongly connected components; of an undirected graph, its components."""
+def strong_components(graph: Graph) -> ComponentsResult:
+    """The strongly connected components; of an undirected graph, its components.
+
+    ``iterations`` are the levels of the searches from the pivot, plus one for the rest.
+    """
     if not graph.directed:
         same = components(graph)
-        return StrongResult(same.label, same.count, same.iterations)
+        return ComponentsResult(same.label, same.count, same.iterations)
     label = np.full(graph.n, -1, np.int32)
     count, levels, large = 0, 0, 0
     if graph.m >= MIN_ARCS:
@@ -50,7 +43,7 @@ def strong_components(graph: Graph) -> StrongResult:
         low, stack, path = np.empty((3, graph.n), np.int32)
         cursor = np.empty(graph.n, np.int64)
         count += search_rest_step(graph.out_offsets, graph.out_targets, label, order, low, cursor, stack, path)
-    return StrongResult(label, count, levels + 1, large)
+    return ComponentsResult(label, count, levels + 1)
 
 
 def _levels_from(graph: Graph, root: int) -> np.ndarray:

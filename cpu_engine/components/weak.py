@@ -1,8 +1,8 @@
 """Weakly connected components, labelled by their smallest internal id.
 
 Every vertex first points to its smallest neighbour - as ids fall with degree, on most graphs that alone gathers nearly
-everybody in one tree. Vertices outside the largest tree then look at all of their arcs, the others at none (Afforest,
-Sutton 2018). Where no tree is large yet, all are linked with a few more of their neighbours before.
+every vertex in one tree. Vertices outside the largest tree then look at all of their arcs, the others at none
+(Afforest, Sutton 2018). Where no tree is large yet, all are linked with a few more of their neighbours before.
 
 Invariant: the labels depend on the graph alone.
 """
@@ -24,9 +24,9 @@ from cpu_engine.components.kernels.weak import (
 from cpu_engine.graph.graph import Graph
 from cpu_engine.threads import alone_if_small
 
-MAX_ROUNDS = 3  # of one neighbour for everybody
+MAX_ROUNDS = 3  # of one neighbour for each vertex
 SAMPLE = 1024  # vertices asked for their root
-LARGE = 0.5  # of the sample in one tree: rows of everybody else are read now
+LARGE = 0.5  # of the sample in one tree: rows of all other vertices are read now
 
 
 @dataclass(frozen=True)

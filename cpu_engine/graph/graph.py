@@ -3,7 +3,7 @@
 Internal ids 0..n-1 number the vertices that have edges, by descending total degree (ties: ascending user id), so any
 "hub" set is a prefix. ``user_ids`` holds every vertex, isolated ones included. Invariants: rows are sorted ascending;
 an undirected graph stores each edge in both rows (a self-loop once) and its in-arrays are the out-arrays themselves.
-Nobody writes to the arrays: they are shared, and may be a file's pages.
+No code writes to the arrays: they are shared, and may be a file's pages.
 """
 
 from __future__ import annotations
@@ -91,6 +91,15 @@ class Graph:
         out = np.diff(self.out_offsets)
         return out + np.diff(self.in_offsets) if self.directed else out
 
+    def require_narrow_ids(self, who: str) -> None:
+        """InputError unless 32 bits number the vertices, which is what ``who`` (several) do."""
+        if self.out_targets.dtype != np.int32:
+            raise InputError(
+                f"{who} number vertices with 32 bits, and this graph needs 64",
+                value=self.n,
+                fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
+            )
+
     def internal_id(self, user_id: int) -> int:
         """The internal id of a user's vertex, -1 if it is isolated; InputError if there is no such vertex."""
         ids, wanted = self.user_ids, int(user_id)
@@ -153,7 +162,7 @@ class Graph:
 
     def to_user_parents(self, parent: np.ndarray) -> np.ndarray:
         """Parents as user ids aligned with ``user_ids``, int64; -1 = none."""
-        if self.n == 0:  # nobody to look at
+        if self.n == 0:  # no vertex to look at
             return np.full(self.user_ids.size, -1, np.int64)
         result = self._spare.take("parent", self.user_ids.size, np.int64)
         with threads_for(self.user_ids.size):

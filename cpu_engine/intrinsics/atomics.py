@@ -44,57 +44,49 @@ def atomic_add(array, index, value):
     return old
 
 
-def _element_pointer(context, builder, array_type, array_value, index):
+def element_pointer(context, builder, array_type, array_value, index):
     array = context.make_array(array_type)(context, builder, array_value)
     return cgutils.get_item_pointer(context, builder, array_type, array, [index], wraparound=False)
 
 
-@intrinsic
-def _rmw_min(typingctx, array, index, value):
-    def codegen(context, builder, signature, args):
-        pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
-        operation = "min" if signature.args[0].dtype.signed else "umin"
-        return builder.atomic_rmw(operation, pointer, args[2], _ORDERING)
+def _read_modify_write(name, unsigned=None):
+    """The intrinsic of one of LLVM's operations, which may have another name for elements without a sign."""
 
-    return array.dtype(array, types.intp, array.dtype), codegen
+    @intrinsic
+    def change(typingctx, array, index, value):
+        def codegen(context, builder, signature, args):
+            pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
+            operation = name if unsigned is None or signature.args[0].dtype.signed else unsigned
+            return builder.atomic_rmw(operation, pointer, args[2], _ORDERING)
+
+        return array.dtype(array, types.intp, array.dtype), codegen
+
+    return change
 
 
-@intrinsic
-def _rmw_exchange(typingctx, array, index, value):
-    def codegen(context, builder, signature, args):
-        pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
-        return builder.atomic_rmw("xchg", pointer, args[2], _ORDERING)
-
-    return array.dtype(array, types.intp, array.dtype), codegen
+_rmw_min = _read_modify_write("min", "umin")
+_rmw_exchange = _read_modify_write("xchg")
+_rmw_add = _read_modify_write("add")
 
 
 @intrinsic
 def _compare_and_swap(typingctx, array, index, expected, value):
     def codegen(context, builder, signature, args):
-        pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         outcome = builder.cmpxchg(pointer, args[2], args[3], _ORDERING, _ORDERING)
         return builder.extract_value(outcome, 1)
 
     return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
 
 
-@intrinsic
-def _rmw_add(typingctx, array, index, value):
-    def codegen(context, builder, signature, args):
-        pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
-        return builder.atomic_rmw("add", pointer, args[2], _ORDERING)
-
-    return array.dtype(array, types.intp, array.dtype), codegen
-
-
 @overload(atomic_min)
 def _overload_min(array, index, value):
-    return lambda array, index, value: _rmw_min(array, index, value)  # type: ignore[call-arg]
+    return lambda array, index, value: _rmw_min(array, index, value)
 
 
 @overload(atomic_exchange)
 def _overload_exchange(array, index, value):
-    return lambda array, index, value: _rmw_exchange(array, index, value)  # type: ignore[call-arg]
+    return lambda array, index, value: _rmw_exchange(array, index, value)
 
 
 @overload(atomic_claim)
@@ -104,4 +96,4 @@ def _overload_claim(array, index, expected, value):
 
 @overload(atomic_add)
 def _overload_add(array, index, value):
-    return lambda array, index, value: _rmw_add(array, index, value)  # type: ignore[call-arg]
+    return lambda array, index, value: _rmw_add(array, index, value)

@@ -54,34 +54,23 @@ def next_of_dict(typingctx, mapping, position):
     return types.UniTuple(types.int64, 4)(types.int64, types.int64), codegen
 
 
-@intrinsic
-def size_of_dict(typingctx, mapping):
-    """Entries of a dict."""
+def _word_from(name):
+    """An intrinsic that hands one object to a function of CPython and returns its answer, a word."""
 
-    def codegen(context, builder, signature, args):
-        return _call(builder, "PyDict_Size", _WORD, [builder.inttoptr(args[0], _BYTES)])
+    @intrinsic
+    def ask(typingctx, thing):
+        def codegen(context, builder, signature, args):
+            return _call(builder, name, _WORD, [builder.inttoptr(args[0], _BYTES)])
 
-    return types.int64(types.int64), codegen
+        return types.int64(types.int64), codegen
 
-
-@intrinsic
-def hash_of(typingctx, thing):
-    """The hash of a number, a text or a tuple of them; of a key somewhere, so that texts have theirs noted already."""
-
-    def codegen(context, builder, signature, args):
-        return _call(builder, "PyObject_Hash", _WORD, [builder.inttoptr(args[0], _BYTES)])
-
-    return types.int64(types.int64), codegen
+    return ask
 
 
-@intrinsic
-def size_of_tuple(typingctx, thing):
-    """Members of a tuple."""
-
-    def codegen(context, builder, signature, args):
-        return _call(builder, "PyTuple_Size", _WORD, [builder.inttoptr(args[0], _BYTES)])
-
-    return types.int64(types.int64), codegen
+size_of_dict = _word_from("PyDict_Size")  # entries of a dict
+size_of_tuple = _word_from("PyTuple_Size")  # members of a tuple
+# The hash of a number, a text or a tuple of them; of a key somewhere, so that texts have theirs noted already.
+hash_of = _word_from("PyObject_Hash")
 
 
 @intrinsic

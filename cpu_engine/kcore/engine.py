@@ -1,8 +1,8 @@
-"""Core numbers: the largest k such that a vertex is in a subgraph in which everybody has k neighbours.
+"""Core numbers: the largest k such that a vertex is in a subgraph in which each vertex has k neighbours.
 
 The graph is taken as undirected and simple: directions and self-loops do not count, nor does the second of two edges
-between the same vertices. Peeling by levels on all threads; where a level takes nobody, the next one is the fewest
-neighbours that anybody has left.
+between the same vertices. Peeling by levels on all threads; where a level takes no vertex, the next one is the smallest
+number of neighbours that a vertex has left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CoreNumbersResult:
 
     core: np.ndarray  # int32[n]
     largest: int  # the highest of them, the graph's degeneracy
-    iterations: int  # levels at which somebody went
+    iterations: int  # levels that took a vertex
 
 
 @alone_if_small
@@ -47,7 +47,7 @@ def _simple_view(graph: Graph) -> Graph:
 
 
 def _peel(graph: Graph) -> tuple[np.ndarray, int]:
-    """Core numbers of a simple undirected graph, and how many levels took somebody."""
+    """Core numbers of a simple undirected graph, and how many levels took a vertex."""
     n, lanes = graph.n, numba.get_num_threads()
     left = np.diff(graph.out_offsets).astype(np.int32)
     core = np.full(n, -1, np.int32)

@@ -1,15 +1,16 @@
 """Core numbers on a partitioned graph: peeling in rounds.
 
-At each level those with no more neighbours left than it go, and take one from each of their neighbours; a part goes on
-with what that does to its own masters, then tells the others who went (broadcast) and what their masters lost here
-(reduce by sum), until nobody goes anywhere; the next level is the smallest number of neighbours that anybody has left.
+Level k takes the vertices with at most k neighbours left, and each of their neighbours then has one less. A part goes
+on with what that does to its own masters, then sends the others the vertices that were taken (broadcast) and what their
+masters lost here (reduce by sum), until no part takes a vertex. The next level is the smallest number of neighbours
+that a vertex has left.
 Any policy will do. Of a directed graph it needs a symmetric layout: neighbours are those over arcs of either direction,
 each counted once, which the part that holds both arcs sees.
 
-Bulk-synchronous: who goes at a level may only be known when everybody has gone who goes at the one before.
+Bulk-synchronous: which vertices a level takes is known only when the level before has taken all of its own.
 
-Invariant: who is still there has at least as many neighbours left as the level, as far as its master was told; a loss
-is told once.
+Invariant: a vertex that is left has at least as many neighbours left as the level, by the losses that its master has
+received; each loss is sent once.
 """
 
 from __future__ import annotations

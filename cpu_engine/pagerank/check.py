@@ -52,6 +52,34 @@ class RankCheck:
         return "; ".join(wrong)
 
 
+@dataclass(frozen=True)
+class IterationCheck:
+    """What one more iteration finds; ``holds`` when there is nothing wrong."""
+
+    impossible: int  # ranks that are not numbers, or below 0
+    mass: float  # the sum of all ranks
+    residual: float  # how far the iteration moves the ranks, in all
+    allowed: float  # for the residual
+    mass_allowed: float  # how far from 1 the mass may be
+    example: int = -1  # internal id of the vertex that is wrong, or moves most; -1 if there is none
+
+    @property
+    def holds(self) -> bool:
+        return self.impossible == 0 and abs(self.mass - 1) <= self.mass_allowed and self.residual <= self.allowed
+
+    def explain(self, graph: Graph | None = None) -> str:
+        """One sentence on what is wrong; with the graph, a vertex is named by the user's id."""
+        moves = f"by {self.residual:.3g}, of {self.allowed:.3g} allowed"
+        if self.holds:
+            return f"one more iteration moves the ranks {moves}"
+        text = f"the ranks sum to {self.mass:.9g}, and one more iteration moves them {moves}"
+        if self.impossible:
+            text = plural(self.impossible, "impossible rank")
+        if graph is not None and self.example >= 0:
+            text += f"; vertex {int(graph.user_ids[graph.user_position[self.example]])} for one"
+        return text
+
+
 @alone_if_small
 def check_pagerank(
     graph: Graph,

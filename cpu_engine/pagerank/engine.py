@@ -1,4 +1,4 @@
-"""PageRank by pull: whole, or with the arcs inside the dense core left to somebody else.
+"""PageRank by pull: whole, or with the arcs inside the dense core left to the core solver.
 
 Two definitions, both with N = all vertices, isolated ones included, starting at 1 / N everywhere:
 
@@ -55,7 +55,7 @@ class PageRankResult:
 
     @property
     def counters(self) -> dict[str, Any]:
-        """What is told of the run besides its ranks."""
+        """What the summary says of the run besides its ranks."""
         return {"iterations": self.iterations, "change": self.change, "converged": self.converged}
 
 
@@ -110,9 +110,10 @@ def _cuts(before: np.ndarray, blocks: int) -> np.ndarray:
 class PageRankEngine:
     """PageRank iteration by iteration, with buffers that are made once. The core is the vertex range [0, core_size).
 
-    One iteration: ``core_contributions`` go to whoever adds up the core's own arcs; ``sweep_outside`` does all others,
-    at the same time if need be; ``add_core_sums`` or, if nobody else has done it, ``sum_core``; ``finish_iteration``.
-    ``iterate`` is all that without anybody's help, ``relax`` the iteration of "gap" that converges faster.
+    One iteration: ``core_contributions`` go to the core solver, which adds up the core's own arcs; ``sweep_outside``
+    does all others, at the same time if need be; ``add_core_sums`` or, without an answer, ``sum_core``;
+    ``finish_iteration``. ``iterate`` is all that by the CPU alone, ``relax`` the iteration of "gap" that converges
+    faster.
     """
 
     def __init__(self, graph: Graph, *, core_size: int = 0, definition: str = "ldbc", damping: float = 0.85) -> None:
@@ -166,7 +167,7 @@ class PageRankEngine:
         self._missing &= ~_CORE
 
     def sum_core(self) -> None:
-        """Follow the arcs inside the core here: what to do when nobody else has."""
+        """Follow the arcs inside the core here: what to do without the core solver's answer."""
         self._require_sweep()
         graph, view = self.graph, self._view
         add_core_arcs_step(graph.in_offsets, view.in_begin, view.in_sources, self._contribution, self._core_sums)

@@ -121,7 +121,7 @@ class ManyRanksEngine:
         self._has_core = True
 
     def sum_core(self) -> None:
-        """Follow the arcs inside the core here: what to do when nobody else has."""
+        """Follow the arcs inside the core here: what to do without the core solver's answer."""
         self._require_sweep()
         graph, view = self.graph, self._view
         sum_core_arcs_many_step(graph.in_offsets, view.in_begin, view.in_sources, self._contribution, self._inside)

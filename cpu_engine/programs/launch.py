@@ -1,4 +1,4 @@
-"""What each launch of a program's kernels did, thread by thread: the balance of its rounds."""
+"""What each round of a program did, and each launch of its kernels, thread by thread: the balance of its rounds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpu_engine.schedule.report import Trace, add_threads
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round, as a trace records it."""
+
+    direction: str
+    frontier: int
+    edges: int  # looked at
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ from cpu_engine.comm.substrate import Phase, Sync
 from cpu_engine.comm.termination import Termination
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.programs.field import Field
+from cpu_engine.programs.launch import Step
 from cpu_engine.programs.phases import ReducedListPhase, SpreadPhase
 from cpu_engine.programs.program import VertexProgram
 from cpu_engine.programs.rows import Rows
 from cpu_engine.programs.run import ProgramResult, check_strategy
-from cpu_engine.programs.spread import Spread, Step
+from cpu_engine.programs.spread import Spread
 from cpu_engine.programs.sweep import Sweep
 from cpu_engine.schedule.errors import OperatorError
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
-from cpu_engine.programs.launch import Launch
+from cpu_engine.programs.launch import Launch, Step
 from cpu_engine.programs.program import VertexProgram
 from cpu_engine.programs.rows import Rows
-from cpu_engine.programs.spread import Spread, Step
+from cpu_engine.programs.spread import Spread
 from cpu_engine.programs.sweep import Sweep
 from cpu_engine.schedule.errors import OperatorError
 from cpu_engine.schedule.report import Trace

@@ -19,13 +19,12 @@ import numpy as np
 from numba import njit
 
 from cpu_engine.bfs.strategies.kernels.push import measure_frontier_step
+from cpu_engine.programs.base import ProgramRun
 from cpu_engine.programs.initial import Initial
-from cpu_engine.programs.launch import Launch
-from cpu_engine.programs.program import VertexProgram
-from cpu_engine.programs.rows import Rows
-from cpu_engine.programs.text import NAMES, Call, call_of, given, local, pile_text, pull_text, push_text
+from cpu_engine.programs.launch import Launch, Step
+from cpu_engine.programs.text import NAMES, given, local, pile_text, pull_text, push_text
 from cpu_engine.programs.thin_text import FRONTIER, LIMIT, ROUNDS, thin_text
-from cpu_engine.schedule.entry import Bound, Kernel, real_threads
+from cpu_engine.schedule.entry import Bound, Kernel
 from cpu_engine.schedule.fingerprint import plain_function
 
 PULL_SHARE = 1 / 8  # of the arcs in the frontier: with more, a bounded pull pays (the asynchronous BFS has the same)
@@ -34,15 +33,6 @@ THIN_EDGES = 4096  # a frontier with at most as many arcs runs on one thread
 THIN_ROUNDS = 4096  # per launch, so that Ctrl-C is noticed
 BLOCK = 1024  # vertices that a thread pulls for at a time
 _MOST = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class Step:
-    """One round, as a trace records it."""
-
-    direction: str
-    frontier: int
-    edges: int  # looked at
 
 
 @njit(cache=True)
@@ -71,26 +61,12 @@ class _Side:
     weights: np.ndarray | None
 
 
-class Spread:
-    """A program's run on rows; see the module. ``strategy``: push or pull, if it is not to be chosen round by round."""
+class Spread(ProgramRun):
+    """See the module."""
 
-    def __init__(
-        self,
-        program: VertexProgram,
-        rows: Rows,
-        parameters: Mapping[str, Any],
-        *,
-        degrees: np.ndarray | None = None,
-        strategy: str | None = None,
-        threads: int | None = None,
-    ) -> None:
-        self.program, self.rows, self.threads = program, rows, threads or real_threads()
-        self.strategy = strategy
-        self.steps: list[Step] = []
-        self.launches: list[Launch] = []
-        self.round = 0
-        self._scalars = {**parameters, "round": 0}
-        self._degrees = degrees
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        program, rows = self.program, self.rows
         field, n = program.offered, rows.n
         self.values = np.full(n, field.neutral, field.dtype)
         self._read = np.full(n, field.neutral, field.dtype) if program.synchronous else self.values
@@ -106,7 +82,7 @@ class Spread:
         self._pile: Bound | None = None
         self._thin: Bound | None = None  # made when there is a thin round
         self._history, self._left = np.empty((0, 2), np.int64), np.zeros(8, np.int64)
-        self._initial = Initial(program, field, rows, self._scalars, degrees)
+        self._initial = Initial(program, field, rows, self._scalars, self._degrees)
         self._none_better: Any = None  # than this one, of the values in the frontier, where that is known
         self._piles = np.empty((self.threads, n if program.priority else 0), np.int32)
         self._bounded = program.pull is not None and program.monotone and self._can_bound()
@@ -137,16 +113,10 @@ class Spread:
             text, parameters = pile_text(program.offered, near)
             self._pile = self._bind(text, parameters, {"priority": near.like}, out, True)
 
-    def _call(self, role: str, operator: Any, suffix: str) -> Call:
-        weight = None
-        if "weight" in self.program.wishes(role, operator):
-            weight = self.rows.needed_weight.dtype.type(0)
-        return call_of(self.program, role, operator, suffix, self._scalars, weight)
-
     def _bind(
         self, text: str, parameters: list[str], like: Mapping[str, Any], side: _Side, out: bool, **further: Any
     ) -> Bound:
-        field, rows = self.program.offered, self.rows
+        field = self.program.offered
         available: dict[str, Any] = {
             **further,
             "threads": np.int64(self.threads), "count": np.int64(0), "frontier": self._frontier,
@@ -157,12 +127,7 @@ class Spread:
             f"{local(field.name)}_now": self.values, f"{local(field.name)}_read": self._read,
             **{given(name): value for name, value in self._scalars.items()},
         }  # fmt: skip
-        if "weights" in parameters:
-            available["weights"] = rows.needed_weight if out else rows.in_weight
-        if "ids" in parameters:
-            available["ids"] = rows.ids
-        if "degrees" in parameters:
-            available["degrees"] = rows.degree if self._degrees is None else self._degrees
+        available |= self._row_arrays(parameters, out)
         passed = {name: available[name] for name in parameters}
         operators = {name: getattr(self.program, name) for name in like}
         expected = {name: field if name != "priority" else None for name in like}

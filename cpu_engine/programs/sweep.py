@@ -13,53 +13,35 @@ from typing import Any
 import numpy as np
 
 from cpu_engine.pagerank.engine import edge_cuts
+from cpu_engine.programs.base import ProgramRun
 from cpu_engine.programs.initial import Initial
-from cpu_engine.programs.launch import Launch
-from cpu_engine.programs.program import VertexProgram
-from cpu_engine.programs.rows import Rows
-from cpu_engine.programs.spread import Step
+from cpu_engine.programs.launch import Launch, Step
 from cpu_engine.programs.sweep_text import scatter_text, sweep_text, totals_text
-from cpu_engine.programs.text import NAMES, Call, call_of, given, local
-from cpu_engine.schedule.entry import Bound, Kernel, real_threads
+from cpu_engine.programs.text import NAMES, given, local
+from cpu_engine.schedule.entry import Bound, Kernel
 from cpu_engine.schedule.errors import OperatorError, argument_names
 
 BLOCKS = 256  # shares of the rows, of equal arcs
 
 
-class Sweep:
-    """A program's run on rows; see the module.
+class Sweep(ProgramRun):
+    """See the module. ``masters``: only so many vertices, the first, are updated; the others' values are sent here."""
 
-    ``masters``: only these many vertices, the first, are updated; the others hear their values from elsewhere.
-    """
-
-    def __init__(
-        self,
-        program: VertexProgram,
-        rows: Rows,
-        parameters: Mapping[str, Any],
-        *,
-        degrees: np.ndarray | None = None,
-        strategy: str | None = None,
-        threads: int | None = None,
-        masters: int | None = None,
-    ) -> None:
-        self.program, self.rows, self.threads = program, rows, threads or real_threads()
-        self.round, self.steps, self.launches = 0, list[Step](), list[Launch]()
-        self._degrees = degrees
-        self._parameters = dict(parameters)
-        self._scalars = {**parameters, "round": 0, **dict.fromkeys(program.totals, 0.0)}
+    def __init__(self, *given: Any, masters: int | None = None, **options: Any) -> None:
+        super().__init__(*given, **options)
+        program, rows = self.program, self.rows
         self._masters = rows.n if masters is None else masters
         self.fields = {one.name: np.empty(rows.n, one.dtype) for one in program.fields}
         read_afar = [one for one in program.assigned if one.read != "vertex"]
         self._other = {one.name: np.empty(rows.n, one.dtype) for one in read_afar}
         self._sums = dict.fromkeys(program.totals, 0.0)
         self._ticket, self._tally = np.zeros(1, np.int64), np.zeros((BLOCKS, max(len(program.totals), 1)))
-        self._pulls = program.pull is not None and strategy != "push"
+        self._pulls = program.pull is not None and self.strategy != "push"
         both = program.both_ways and not rows.mirrored
         self._fused = self._pulls and not both and masters is None
         self._kernels: dict[str, list[Bound]] = {}
         self._initial = {
-            one.name: Initial(program, one, rows, self._parameters, degrees) for one in program.fields
+            one.name: Initial(program, one, rows, self._parameters, self._degrees) for one in program.fields
         }  # fmt: skip
         self._prepare(both)
 
@@ -90,12 +72,6 @@ class Sweep:
                 "totals", totals_text(program, totals), only, {name: like[name] for name in only}, cuts, out=False
             )
 
-    def _call(self, role: str, operator: Any, suffix: str) -> Call:
-        weight = None
-        if "weight" in self.program.wishes(role, operator):
-            weight = self.rows.needed_weight.dtype.type(0)
-        return call_of(self.program, role, operator, suffix, self._scalars, weight)
-
     def _cuts(self, n: int, *, out: bool = False) -> np.ndarray:
         offsets = self.rows.out_offsets if out else self.rows.in_offsets
         return edge_cuts(offsets[:n], offsets[1 : n + 1], BLOCKS)
@@ -114,12 +90,7 @@ class Sweep:
         for name, array in self.fields.items():
             available[f"{local(name)}_read"] = array
             available[f"{local(name)}_next"] = self._other.get(name, array)
-        if "weights" in parameters:
-            available["weights"] = rows.needed_weight if out else rows.in_weight
-        if "ids" in parameters:
-            available["ids"] = rows.ids
-        if "degrees" in parameters:
-            available["degrees"] = rows.degree if self._degrees is None else self._degrees
+        available |= self._row_arrays(parameters, out)
         passed = {name: available[name] for name in parameters}
         assigned = self.program.assigned
         returns: dict[str, Any] = {"pull": program.offered, "push": program.offered}

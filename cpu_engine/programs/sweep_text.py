@@ -114,7 +114,7 @@ def totals_text(program: VertexProgram, totals: Mapping[str, Call]) -> tuple[str
 
 
 def scatter_text(program: VertexProgram, call: Call) -> tuple[str, list[str]]:
-    """Everybody offers along its out-arcs."""
+    """Every vertex offers along its out-arcs."""
     own = f"{local(program.offered.name)}_now"
     weights = ["weight_row = weights[np.uint64(begin[v]) : np.uint64(end[v])]"] if "weights" in call.arrays else []
     offer = f"fitting({own}, push({call.arguments.replace('weights[e]', 'weight_row[i]')}))"

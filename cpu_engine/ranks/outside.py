@@ -1,7 +1,7 @@
 """What takes part in a run on ranks besides the engines: the core solver's side of a job.
 
 Values that only fall (BFS, shortest paths, components) travel both ways between quanta (``Outside``); PageRank has the
-core's sums added up (``CoreSums``); a batch of searches is told when the core is reached (``CoreLevels``).
+core's sums added up (``CoreSums``); a batch of searches asks when it reaches the core (``CoreLevels``).
 """
 
 from __future__ import annotations

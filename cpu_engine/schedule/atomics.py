@@ -1,6 +1,6 @@
-"""The atomic updates that operators use on arrays they share: those of the kernels, and the others that fields need.
+"""The atomic updates that operators use on arrays they share, beside those of the kernels (intrinsics/atomics.py).
 
-Each returns the old value, and is sequentially consistent. ``atomic_lower`` and ``atomic_raise`` take integers and
+Each is sequentially consistent. ``atomic_lower`` and ``atomic_raise`` take integers and
 floats, and look before they lock: most updates of a graph algorithm change nothing. Without the JIT (one thread) the
 plain Python bodies are used.
 """
@@ -12,18 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim, atomic_exchange, atomic_min
-
-__all__ = [
-    "atomic_add",
-    "atomic_claim",
-    "atomic_exchange",
-    "atomic_increase",
-    "atomic_lower",
-    "atomic_min",
-    "atomic_raise",
-    "atomic_unite",
-]
+from cpu_engine.intrinsics.atomics import element_pointer
 
 
 def atomic_lower(array, index, value):
@@ -56,11 +45,6 @@ def atomic_increase(array, index, value):
     array[index] += value
 
 
-def _pointer(context, builder, array_type, array_value, index):
-    array = context.make_array(array_type)(context, builder, array_value)
-    return cgutils.get_item_pointer(context, builder, array_type, array, [index], wraparound=False)
-
-
 def _extreme(sign):
     """An intrinsic that lowers or raises: integers by one instruction, floats by compare-and-swap on their bits."""
 
@@ -69,7 +53,7 @@ def _extreme(sign):
         number = array.dtype
 
         def by_instruction(context, builder, signature, args):
-            pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+            pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
             name = {"<": "min", ">": "max"}[sign]
             old = builder.atomic_rmw(name if number.signed else "u" + name, pointer, args[2], "seq_cst")
             compare = builder.icmp_signed if number.signed else builder.icmp_unsigned
@@ -77,7 +61,7 @@ def _extreme(sign):
 
         def by_swapping(context, builder, signature, args):
             bits = ir.IntType(number.bitwidth)
-            pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+            pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
             word = builder.bitcast(pointer, bits.as_pointer())
             done = cgutils.alloca_once_value(builder, cgutils.false_bit)
             again, swap, end = (builder.append_basic_block(name) for name in ("again", "swap", "end"))
@@ -105,7 +89,7 @@ _lower, _raise = _extreme("<"), _extreme(">")
 @intrinsic
 def _rmw_or(typingctx, array, index, value):
     def codegen(context, builder, signature, args):
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         return builder.atomic_rmw("or", pointer, args[2], "seq_cst")
 
     return array.dtype(array, types.intp, array.dtype), codegen
@@ -114,7 +98,7 @@ def _rmw_or(typingctx, array, index, value):
 @intrinsic
 def _rmw_sum(typingctx, array, index, value):
     def codegen(context, builder, signature, args):
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         return builder.atomic_rmw(
             "fadd" if isinstance(array.dtype, types.Float) else "add", pointer, args[2], "seq_cst"
         )

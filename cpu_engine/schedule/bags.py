@@ -24,6 +24,7 @@ from numba.extending import overload
 
 from cpu_engine.graph.memory import available_bytes
 from cpu_engine.intrinsics.atomics import atomic_add, atomic_claim, atomic_exchange
+from cpu_engine.intrinsics.bisect import first_not_below
 from cpu_engine.intrinsics.team import atomic_load, give_way
 from cpu_engine.schedule.report import CHUNKS, STEALS
 
@@ -155,14 +156,8 @@ def take_chunk(state, bag, package):
 def known_place(state, thread, priority):
     """Where a priority is, or would be, among the bags that the thread knows.   Work  a bisection."""
     known = state[KNOWN] + thread * state[BAGS] * 2
-    low, high = np.int64(0), state[state[OWN] + thread * _LINE + _POINT]
-    while low < high:
-        middle = (low + high) // 2
-        if state[known + 2 * middle] < priority:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    count = state[state[OWN] + thread * _LINE + _POINT]
+    return first_not_below(state[known : known + 2 * count : 2], priority)
 
 
 @njit(cache=True)

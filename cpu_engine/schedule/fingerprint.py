@@ -1,7 +1,8 @@
 """What a user's operator is, as a name for files: its code, its constants, and all that it refers to.
 
-Invariant: operators with equal fingerprints compile to the same machine code. Whoever refers to something of which that
-cannot be said (an object of a class we do not know) has no fingerprint, and is compiled anew in every process.
+Invariant: operators with equal fingerprints compile to the same machine code. An operator that refers to something of
+which that cannot be said (an object of a class we do not know) has no fingerprint, and is compiled anew in every
+process.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A result is certified when the root has distance 0, every other reached vertex has a parent over an edge that is exactly
 as long as their distances differ, parents lead to the root, and no edge leads nearer than its target's distance. Then
-every distance is the length of a real path and none can be shortened, whoever computed it.
+every distance is the length of a real path and none can be shortened, whatever code computed it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bellman and Ford by pulling: every vertex looks along its in-edges, round after round, until nothing falls.
 
-No worklist, no atomics, every round looks at everybody: good for reading and comparing, and for few rounds.
+No worklist, no atomics, every round looks at every vertex: good for reading and comparing, and for few rounds.
 """
 
 from __future__ import annotations

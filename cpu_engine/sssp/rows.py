@@ -26,12 +26,7 @@ class WeightedRows:
     """See the module."""
 
     def __init__(self, graph: Graph) -> None:
-        if graph.out_targets.dtype != np.int32:
-            raise InputError(
-                "shortest paths number vertices with 32 bits, and this graph needs 64",
-                value=graph.n,
-                fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
-            )
+        graph.require_narrow_ids("shortest paths")
         self.graph = graph
         weight = graph.weight
         self.is_float = weight is not None and weight.dtype.kind == "f"

@@ -24,7 +24,7 @@ class CoreIndexArrays:
 
 
 def index_arrays(distance: npt.NDArray[np.uint8], facts: dict[str, str] | None = None) -> CoreIndexArrays:
-    """The index with its diameter, as the distances themselves tell it."""
+    """The index, its largest distance, and its diameter if every vertex reaches every other."""
     counts = np.bincount(distance.ravel(), minlength=NO_PATH + 1)
     there = np.flatnonzero(counts[:NO_PATH])
     farthest = int(there[-1]) if there.size else 0

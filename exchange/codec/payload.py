@@ -32,7 +32,7 @@ _FIX_OLD = "use a worker that knows this program (see docs/reference/protocol.md
 
 @dataclass(frozen=True)
 class CoreFile:
-    """A core as its file tells it: int64[e, 2], or [e, 3] with integer weights; or float32 weights apart."""
+    """What a core's file holds: int64[e, 2], or [e, 3] with integer weights; or float32 weights apart."""
 
     edges: IntArray
     weight: npt.NDArray[np.float32] | None = None
@@ -154,10 +154,10 @@ def parse_question(format: Format, data: bytes, meta: Header | None, path: Path,
 
 def core_size(header: Header, path: Path) -> int:
     """The k of `# core k`."""
-    told = header.get("core", "")
-    if not told.isascii() or not told.isdecimal() or len(told) > _CORE_DIGITS:
-        raise ExchangeError("the size of the core is missing or no number", path=path, value=told, fix=_FIX_CORE)
-    return int(told)
+    size = header.get("core", "")
+    if not size.isascii() or not size.isdecimal() or len(size) > _CORE_DIGITS:
+        raise ExchangeError("the size of the core is missing or no number", path=path, value=size, fix=_FIX_CORE)
+    return int(size)
 
 
 # ---------------------------------------------------------------------------------------------- answers
@@ -215,12 +215,12 @@ def _sound(program: ProgramFacts, rows: Rows, path: Path) -> Rows:
 
 def _require_understood(header: Header, program: ProgramFacts, batch: int, path: Path) -> None:
     """A worker that knows single vectors of min-plus only may well have answered: something else."""
-    told, count = header.get("program", "nothing"), header.get("batch", "nothing")
-    if (told, count) != (program.name, str(batch)):
+    name, count = header.get("program", "nothing"), header.get("batch", "nothing")
+    if (name, count) != (program.name, str(batch)):
         raise ExchangeError(
             f"the question was {program.name} on {plural(batch, 'vector')}, and the answer does not say so",
             path=path,
-            value=f"# program {told}, # batch {count}",
+            value=f"# program {name}, # batch {count}",
             fix=_FIX_OLD,
         )
 

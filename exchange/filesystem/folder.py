@@ -1,9 +1,9 @@
 """A directory that others may write to, held by its descriptor: whole files appear at once, links are never followed.
 
 Invariant: under a name without a leading dot there is never half a file, whatever fails and whenever. Everything is
-relative to the descriptor, so whoever renames directories or puts links in their place cannot lead a reader, a writer
-or a removal elsewhere. What is read is a plain file with one name, of bounded size. Every system call goes through a
-``Disk``.
+relative to the descriptor, so a user who renames directories or puts links in their place cannot lead a reader, a
+writer or a removal elsewhere. What is read is a plain file with one name, of bounded size. Every system call goes
+through a ``Disk``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from exchange.errors import DirectoryRefused, ExchangeError, RoundGone
 from exchange.filesystem.disk import DISK, Disk, disk_error
 from exchange.protocol import layout
 
-MOST_NAMES = 100_000  # in a directory that is listed
+MOST_NAMES = 100_000  # in a directory that is read
 MOST_REMOVED = 100_000  # files and directories of one removal
 _READ_STEP_BYTES = 1 << 24
 _BATCH = 4096
@@ -72,9 +71,7 @@ class Folder:
     def __enter__(self) -> Folder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -31,7 +31,7 @@ class DirectoryLock:
             return
         fd, self._fd = self._fd, -1
         if remove:
-            # Removed while still locked: whoever opened the old file meanwhile notices that its name is gone.
+            # Removed while still locked: a process that opened the old file meanwhile notices that its name is gone.
             with contextlib.suppress(ExchangeError):
                 self._folder.unlink(layout.OWNER_LOCK)
         with contextlib.suppress(OSError):
@@ -90,7 +90,7 @@ def _is_named(folder: Folder, info: os.stat_result) -> bool:
 
 
 def read_owner(folder: Folder) -> dict[str, str]:
-    """Who holds (or last held) the directory: token, pid and host, as far as owner.lock tells."""
+    """The job that holds (or last held) the directory: token, pid and host, as far as owner.lock says."""
     try:
         data = folder.read(layout.OWNER_LOCK, _LOCK_BYTES)
     except ExchangeError:

@@ -1,4 +1,4 @@
-"""Scratch folders in places that all users share: private from the start, told apart by owner, removed without links.
+"""Scratch folders in places that all users share: private from the start, known by owner, removed without links.
 
 Invariant: a folder is made with mode 0700 under a random name, so no other user can take the name first or look inside;
 what an earlier process left is touched only if it is a directory, not a link, of this user.

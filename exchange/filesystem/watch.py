@@ -17,7 +17,6 @@ import contextlib
 import secrets
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from exchange.errors import ExchangeError
@@ -90,9 +89,7 @@ class Watcher:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -183,7 +180,7 @@ class Watcher:
 
 
 def _file_system_of(path: Path) -> str:
-    """The type of the file system that holds ``path``; empty when it cannot be told."""
+    """The type of the file system that holds ``path``; empty when the system does not say."""
     try:
         mounts = _MOUNTS.read_text()
         place = path.resolve()

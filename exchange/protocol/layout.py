@@ -18,7 +18,7 @@ STOP_FLAG = "stop.flag"
 OK_FLAG = "ok.flag"
 DATA_META = "data.meta"
 VALUE_META = "value.meta"
-# In a core's directory: somebody wants its index; the index; its facts.
+# In a core's directory: a job wants its index; the index; its facts.
 INDEX_REQUEST = "index_request.txt"
 INDEX = "index.npy"
 INDEX_META = "index.meta"
@@ -79,7 +79,7 @@ def parse_round_id(name: str) -> RoundName | None:
 
 
 def worker_scratch_prefix(pid: int) -> str:
-    """How the folder begins in which a worker keeps its scratch files: who ends the worker knows what to remove."""
+    """How the folder begins in which a worker keeps its scratch files: the process that ends the worker removes it."""
     return f"{TEMPORARY_PREFIX}worker-{pid}-"
 
 

@@ -9,6 +9,25 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Bare:
+    """Anything that its name says in full."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Anything that comes with the time; ``now_s`` never goes back (a monotonic clock)."""
+
+    now_s: float
+
+
+@dataclass(frozen=True)
+class Reasoned:
+    """Anything that comes with a reason, a sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class OfRound:
     """Anything about one round."""
 
@@ -25,11 +44,8 @@ class RoundProblem(OfRound):
 # --------------------------------------------------------------------------------------------- events
 
 
-@dataclass(frozen=True)
-class Submit:
+class Submit(Timed):
     """Coordinator: values are ready to be sent. Ignored unless the state is idle."""
-
-    now_s: float
 
 
 class OkSeen(OfRound):
@@ -47,15 +63,11 @@ class DataBad(RoundProblem):
     """Coordinator: the answer is missing, torn, malformed or impossible."""
 
 
-@dataclass(frozen=True)
-class Tick:
-    """Coordinator: time passed. ``now_s`` never goes back (a monotonic clock)."""
-
-    now_s: float
+class Tick(Timed):
+    """Coordinator: time passed."""
 
 
-@dataclass(frozen=True)
-class WorkerReady:
+class WorkerReady(Bare):
     """Coordinator: the worker says that it has started up."""
 
 
@@ -66,22 +78,15 @@ class WorkerLost:
     cause: str
 
 
-@dataclass(frozen=True)
-class Distrust:
+class Distrust(Reasoned):
     """Coordinator: a delivered answer turned out to be wrong afterwards (values without a witness)."""
 
-    reason: str
 
-
-@dataclass(frozen=True)
-class Withdraw:
+class Withdraw(Reasoned):
     """Coordinator: the outstanding round is no longer needed; the exchange goes on with the next one."""
 
-    reason: str
 
-
-@dataclass(frozen=True)
-class Stop:
+class Stop(Bare):
     """Coordinator: the job needs no more rounds."""
 
 
@@ -120,8 +125,7 @@ class DataWritten(OfRound):
     """Worker: the data file is complete under its final name."""
 
 
-@dataclass(frozen=True)
-class StopSeen:
+class StopSeen(Bare):
     """Worker: the exchange directory has a stop.flag, or is gone."""
 
 
@@ -155,15 +159,11 @@ class AbandonRound(RoundProblem):
     """Coordinator: put a stop.flag into the round, so that no worker starts on it."""
 
 
-@dataclass(frozen=True)
-class GiveUp:
+class GiveUp(Reasoned):
     """Coordinator: go on without the worker (the CPU takes the core back). Always followed by ``WriteStop``."""
 
-    reason: str
 
-
-@dataclass(frozen=True)
-class WriteStop:
+class WriteStop(Bare):
     """Coordinator: create the exchange directory's stop.flag."""
 
 
@@ -187,8 +187,7 @@ class SkipRound(RoundProblem):
     """Worker: leave the round alone; ``reason`` is for the log."""
 
 
-@dataclass(frozen=True)
-class Exit:
+class Exit(Bare):
     """Worker: leave the service loop."""
 
 

@@ -1,7 +1,7 @@
 """Whether a launcher started this process as one of several ranks, judged by the environment alone. Pure.
 
-Launchers say so in variables of their own, before MPI is asked: so a job that must start its ranks itself is told from
-one whose ranks have been started, and a launcher that does not belong to the MPI library is noticed.
+Launchers say so in variables of their own, before MPI is asked. So a job knows whether it must start its ranks itself,
+and sees a launcher that does not belong to the MPI library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LAUNCHED_RANKS = "TANDEM_LAUNCHED_RANKS"  # set by our own launcher
 
 
 @dataclass(frozen=True)
-class World:
+class MpiEnvironment:
     """The ranks as the launcher counts them."""
 
     launcher: str
@@ -46,7 +46,7 @@ _MARKS = (
 )
 
 
-def detect_world(environment: Mapping[str, str]) -> World | None:
+def detect_mpi_environment(environment: Mapping[str, str]) -> MpiEnvironment | None:
     """The world that this process was started into, None if it was started alone."""
     launched = _number(environment.get(LAUNCHED_RANKS))
     for mark in _MARKS:
@@ -54,13 +54,13 @@ def detect_world(environment: Mapping[str, str]) -> World | None:
         size = next((found for name in mark.sizes if (found := _number(environment.get(name))) is not None), None)
         if rank is None or size is None or not (size > 1 or mark.alone_counts):
             continue
-        return World(mark.launcher, size if launched is None else launched, rank, ours=launched is not None)
+        return MpiEnvironment(mark.launcher, size if launched is None else launched, rank, ours=launched is not None)
     if launched is not None:  # mpirun is of a kind that says nothing
-        return World("the configured mpirun", launched, 0, ours=True)
+        return MpiEnvironment("the configured mpirun", launched, 0, ours=True)
     return None
 
 
-def agreed_ranks(configured: int, world: World) -> int:
+def agreed_ranks(configured: int, world: MpiEnvironment) -> int:
     """How many ranks the job has: as many as were started, which the configuration must not contradict."""
     if configured not in (1, world.size):
         raise ConfigError(
@@ -71,7 +71,7 @@ def agreed_ranks(configured: int, world: World) -> int:
     return world.size
 
 
-def require_one_world(world: World, size: int, library: str) -> None:
+def require_same_size(world: MpiEnvironment, size: int, library: str) -> None:
     """MPI must see the ranks that were started; a launcher of another MPI leaves each of them alone in its own."""
     if size == world.size:
         return
@@ -87,7 +87,7 @@ def require_one_world(world: World, size: int, library: str) -> None:
     )
 
 
-def _matching_launcher(world: World, library: str) -> str:
+def _matching_launcher(world: MpiEnvironment, library: str) -> str:
     if world.launcher == "srun":
         return "srun --mpi=pmix (see srun --mpi=list), or mpirun of that library inside the allocation"
     return f"set cluster.mpirun to the mpirun of {library} (a matching pair: {install_packages(*MPI)})"

@@ -1,7 +1,7 @@
 """Folders that belong to a living process: it holds a lock in each, and the kernel frees that whenever it ends.
 
-Invariant: a folder whose lock is held is never removed by another process; those whose owner has ended can be told from
-them, in any namespace. Links and the folders of other users are never touched.
+Invariant: a folder whose lock is held is never removed by another process; the lock shows whether the owner has ended,
+in any namespace. Links and the folders of other users are never touched.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from hybrid.errors import EXIT_INTERNAL, EnvironmentProblem, explain_failure
 from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.beat import beating
-from hybrid.launch.environment import World, require_one_world
+from hybrid.launch.environment import MpiEnvironment, require_same_size
 from hybrid.launch.mark import launcher_here
 from hybrid.ranks.backend import drive_on_rank
 from hybrid.ranks.rendezvous import Agreed, rendezvous, wanted_threads
@@ -37,7 +37,7 @@ T = TypeVar("T")
 _HEARD_S = 0.2  # mpirun may drop what a rank has said a moment before it aborts
 
 
-def run_on_ranks(config: Config, world: World) -> Finished | None:
+def run_on_ranks(config: Config, world: MpiEnvironment) -> Finished | None:
     """This rank's part of the job; the result at rank 0, unless our launcher gives it its name and tells of it.
 
     ``config.ranks`` is the world's size.
@@ -46,7 +46,7 @@ def run_on_ranks(config: Config, world: World) -> Finished | None:
 
 
 def among_ranks(
-    config: Config, world: World, run: Callable[[Config, MpiTransport, Announcer, int | None], T | None]
+    config: Config, world: MpiEnvironment, run: Callable[[Config, MpiTransport, Announcer, int | None], T | None]
 ) -> T | None:
     """Join the others and run this rank's side; an error on any rank ends all of them, with one line that says why."""
     announcer = Announcer(world.ours)
@@ -71,7 +71,7 @@ def among_ranks(
         end_all(transport, explain_failure(error)[1])
 
 
-def join_world(world: World, announcer: Announcer) -> MpiTransport | None:
+def join_world(world: MpiEnvironment, announcer: Announcer) -> MpiTransport | None:
     """MPI's view of the world, which must be the launcher's; None where rank 0 tells that it is not."""
     try:
         from cpu_engine.comm.mpi import MpiTransport
@@ -80,7 +80,7 @@ def join_world(world: World, announcer: Announcer) -> MpiTransport | None:
         raise EnvironmentProblem(f"MPI cannot be used: {error}", fix=install_packages(*MPI)) from error
     transport = MpiTransport()
     try:
-        require_one_world(world, transport.size, library_name())
+        require_same_size(world, transport.size, library_name())
     except EnvironmentProblem:
         if world.rank != 0:
             return None
@@ -136,7 +136,7 @@ def end_all(transport: MpiTransport, code: int) -> NoReturn:
     os._exit(code)
 
 
-def _leave(transport: MpiTransport, world: World, error: KeyboardInterrupt) -> NoReturn:
+def _leave(transport: MpiTransport, world: MpiEnvironment, error: KeyboardInterrupt) -> NoReturn:
     """Told to stop: by our launcher, which ends the others as well and speaks for all, or by somebody else."""
     told, code = explain_failure(error)
     if world.ours:

@@ -20,6 +20,7 @@ from hybrid.job.driver import run_job
 from hybrid.registry import ALGORITHMS
 from hybrid.results.record import Finished
 from tests.json_schema import assert_records_fit
+from tests.small_graphs import write_tailed_triangle
 
 Job = Callable[..., Finished]
 OTHERS = [name for name in ALGORITHMS if name != "bfs"]
@@ -28,15 +29,10 @@ OTHERS = [name for name in ALGORITHMS if name != "bfs"]
 @pytest.fixture
 def house(tmp_path: Path) -> Job:
     """Jobs on a triangle 10, 20, 30 with a tail to 40, a pair 50, 60, and 70 alone."""
-    (tmp_path / "g.v").write_text("".join(f"{v}\n" for v in range(10, 80, 10)))
-    (tmp_path / "g.e").write_text("10 20 1\n20 30 2\n10 30 5\n30 40 1\n50 60 3\n")
-    (tmp_path / "g.properties").write_text(
-        "graph.g.vertex-file = g.v\ngraph.g.edge-file = g.e\ngraph.g.directed = false\n"
-        "graph.g.edge-properties.names = weight\ngraph.g.edge-properties.types = int\n"
-    )
+    path = write_tailed_triangle(tmp_path)
 
     def run(algorithm: str, *settings: str) -> Finished:
-        common = [f"graph.path={tmp_path / 'g.properties'}", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]
+        common = [f"graph.path={path}", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]
         return run_job(load_config(None, [*common, "npu.mode=off", *settings]))
 
     return run

@@ -164,4 +164,4 @@ def test_an_abandoned_index_is_left(device_process: ProcessPoolExecutor, tmp_pat
     steps, finished, reason = device_process.submit(device_side.abandoned_index, str(tmp_path)).result(PATIENCE_S)
     assert steps == [True, False, False, True, False, False]
     assert finished == ["0002"]
-    assert reason == "nobody waits for it any more"
+    assert reason == "its job no longer waits for it"

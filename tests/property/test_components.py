@@ -13,7 +13,7 @@ from cpu_engine.components import strong as strong_driver
 from cpu_engine.components import weak as weak_driver
 from cpu_engine.components.check import check_components, check_strong_components
 from cpu_engine.components.strong import strong_components
-from cpu_engine.components.weak import components
+from cpu_engine.components.weak import ComponentsResult, components
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
@@ -39,6 +39,12 @@ def internal_pairs(graph: Graph) -> Pairs:
     return list(zip(rows.tolist(), graph.out_targets.tolist(), strict=True))
 
 
+def assert_exact(graph: Graph, found: ComponentsResult, expected: dict[int, int]) -> None:
+    assert found.label.tolist() == [expected[v] for v in range(graph.n)]
+    assert found.label.dtype == np.int32
+    assert found.count == len(set(expected.values()))
+
+
 @pytest.mark.jitless
 @given(
     pairs=pairs_of_edges, directed=st.booleans(), loops=rules, duplicates=rules, large=st.sampled_from([0.0, 0.5, 2.0])
@@ -49,10 +55,7 @@ def test_weak_components(pairs: Pairs, directed: bool, loops: str, duplicates: s
     graph = built(pairs, directed, loops, duplicates)
     with mock.patch.object(weak_driver, "LARGE", large):
         found = components(graph)
-    expected = naive.weak(list(range(graph.n)), internal_pairs(graph))
-    assert found.label.tolist() == [expected[v] for v in range(graph.n)]
-    assert found.label.dtype == np.int32
-    assert found.count == len(set(expected.values()))
+    assert_exact(graph, found, naive.weak(list(range(graph.n)), internal_pairs(graph)))
     assert check_components(graph, found.label).holds
 
 
@@ -63,10 +66,7 @@ def test_strong_components(pairs: Pairs, directed: bool, loops: str, pivot_first
     graph = built(pairs, directed, loops)
     with mock.patch.object(strong_driver, "MIN_ARCS", 1 if pivot_first else 1 << 16):
         found = strong_components(graph)
-    expected = naive.strong(list(range(graph.n)), internal_pairs(graph))
-    assert found.label.tolist() == [expected[v] for v in range(graph.n)]
-    assert found.label.dtype == np.int32
-    assert found.count == len(set(expected.values()))
+    assert_exact(graph, found, naive.strong(list(range(graph.n)), internal_pairs(graph)))
     assert check_strong_components(graph, found.label).holds
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
+from tests.random_graphs import Drawn, Pairs, built, graphs
 
 
 def parallel_level(split: CoreSplit) -> LevelBfs:
@@ -41,17 +44,7 @@ ENGINES = {
     "level": LevelBfs,
     "level-parallel": parallel_level,
 }
-Pairs = list[tuple[int, int]]
 EXAMPLES = 15 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60
-
-graphs = st.integers(2, 24).flatmap(
-    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
-)
-
-
-def built(pairs: Pairs, directed: bool) -> Graph:
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    return build_graph(EdgeList(src, dst), directed=directed)
 
 
 def inner_pairs(graph: Graph) -> Pairs:
@@ -61,7 +54,8 @@ def inner_pairs(graph: Graph) -> Pairs:
     ]
 
 
-def check(graph: Graph, pairs: Pairs, directed: bool, root: int, found: Traversed) -> None:
+def check(drawn: Drawn, root: int, found: Traversed) -> None:
+    graph, pairs, directed = drawn
     user = [int(one) for one in graph.user_ids[graph.user_position]]
     expected = naive.bfs_levels(pairs, directed, user[root])
     level = {user[v]: int(found.level[v]) for v in range(graph.n) if found.level[v] >= 0}
@@ -72,66 +66,61 @@ def check(graph: Graph, pairs: Pairs, directed: bool, root: int, found: Traverse
 
 @pytest.mark.jitless
 @pytest.mark.parametrize("engine", ENGINES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@given(drawn=graphs(), data=st.data())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_cpu_alone_is_exact(engine: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
+def test_cpu_alone_is_exact(engine: str, drawn: Drawn, data: st.DataObject) -> None:
+    graph = drawn.graph
     root = data.draw(st.integers(0, graph.n - 1))
     found = traverse_alone(ENGINES[engine](CoreSplit(graph)), root)
     assert prove_or_repair(graph, found, root, 0, Trace()) == 0
-    check(graph, pairs, directed, root, found)
+    check(drawn, root, found)
 
 
-@pytest.mark.jitless
-@pytest.mark.parametrize("mode", ["race", "share"])
-@pytest.mark.jitless
-@pytest.mark.parametrize("engine", ENGINES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=EXAMPLES, deadline=None)
-def test_honest_solver_at_any_moment(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
-    k = data.draw(st.integers(0, graph.n), label="core size")
+def with_each_solver(test: Callable[..., None]) -> Any:
+    """Run a test with each engine in each mode, on random graphs."""
+    drawn = given(drawn=graphs(), data=st.data())(settings(max_examples=EXAMPLES, deadline=None)(test))
+    each = pytest.mark.parametrize("engine", ENGINES)(pytest.mark.parametrize("mode", ["race", "share"])(drawn))
+    return pytest.mark.jitless(each)
+
+
+def draw_run(data: st.DataObject, graph: Graph, smallest_core: int) -> tuple[int, int, Iterator[int]]:
+    """A core's size, a root, and how often the solver is asked until each of its answers is there."""
+    k = data.draw(st.integers(smallest_core, graph.n), label="core size")
     root = data.draw(st.integers(0, graph.n - 1), label="root")
     delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
+    return k, root, itertools.cycle(delays)
+
+
+@with_each_solver
+def test_honest_solver_at_any_moment(engine: str, mode: str, drawn: Drawn, data: st.DataObject) -> None:
+    graph = drawn.graph
+    k, root, delays = draw_run(data, graph, smallest_core=0)
     lifetime = data.draw(st.none() | st.integers(0, 12), label="looks until death")
     last = data.draw(st.none() | st.integers(0, 3), label="submissions that can be written")
     core = [(u, v) for u, v in inner_pairs(graph) if u < k and v < k]
-    solver = ScriptedCoreSolver(closing_word(core), itertools.cycle(delays), lifetime, last)
+    solver = ScriptedCoreSolver(closing_word(core), delays, lifetime, last)
     found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, solver, Trace())
     assert prove_or_repair(graph, found, root, k, Trace()) == 0, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0
     assert not solver.busy
-    check(graph, pairs, directed, root, found)
+    check(drawn, root, found)
 
 
-@pytest.mark.jitless
-@pytest.mark.parametrize("mode", ["race", "share"])
-@pytest.mark.jitless
-@pytest.mark.parametrize("engine", ENGINES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=EXAMPLES, deadline=None)
-def test_garbage_changes_nothing(engine: str, mode: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+@with_each_solver
+def test_garbage_changes_nothing(engine: str, mode: str, drawn: Drawn, data: st.DataObject) -> None:
     """Values too small, missing, or just sent back: what passes the reader's checks is undone by the certificate."""
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
-    k = data.draw(st.integers(1, graph.n), label="core size")
-    root = data.draw(st.integers(0, graph.n - 1), label="root")
-    delays = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=5), label="looks until each answer")
+    graph = drawn.graph
+    k, root, delays = draw_run(data, graph, smallest_core=1)
 
     def lie(values: np.ndarray) -> np.ndarray:
         invented = np.array(data.draw(st.lists(st.integers(-1, graph.n), min_size=k, max_size=k)), np.int32)
         both = (values >= 0) & (invented > values)  # a larger value than the one sent is refused by the reader
         return np.where(both | ((values >= 0) & (invented < 0)), values, invented).astype(np.int32)
 
-    solver = ScriptedCoreSolver(lie, itertools.cycle(delays))
+    solver = ScriptedCoreSolver(lie, delays)
     found = traverse_together(ENGINES[engine](CoreSplit(graph, k)), root, mode, solver, Trace())
     prove_or_repair(graph, found, root, k, Trace())
-    check(graph, pairs, directed, root, found)
+    check(drawn, root, found)
 
 
 def path_then_clique(length: int, clique: int) -> Pairs:

@@ -15,7 +15,6 @@ from cpu_engine.bfs.many.check import check_levels
 from cpu_engine.bfs.many.core import CoreManyBfs
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.build.builder import build_graph
-from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from hybrid.job.proof import prove_or_repair_many
@@ -23,6 +22,7 @@ from hybrid.offload.many_sources import ManyEngine
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, Word, closing_word
+from tests.random_graphs import built
 
 Pairs = list[tuple[int, int]]
 
@@ -30,11 +30,6 @@ graphs = st.integers(2, 24).flatmap(
     lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=70)
 )
 quick = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def built(pairs: Pairs, directed: bool) -> Graph:
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    return build_graph(EdgeList(src, dst), directed=directed)
 
 
 def core_edges(graph: Graph, k: int) -> Pairs:

@@ -18,6 +18,7 @@ from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from tests import naive
+from tests.random_graphs import built
 
 Pairs = list[tuple[int, int]]
 HUGE = 10**9
@@ -35,11 +36,6 @@ switches = st.fixed_dictionaries(
         "FEW_ROOTS": st.sampled_from([0, 2, HUGE]),
     }
 )
-
-
-def built(pairs: Pairs, directed: bool) -> Graph:
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    return build_graph(EdgeList(src, dst), directed=directed)
 
 
 def check(graph: Graph, pairs: Pairs, directed: bool, roots: list[int], found: ManyResult) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from cpu_engine.bfs.balance import measure_balance
 from cpu_engine.bfs.certificate import certify
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.level_synchronous import DEEP, LevelBfs
 from cpu_engine.bfs.numa import MemoryCost, copy_pays, count_nodes, measure_memory, remote_distance
 from cpu_engine.bfs.strategies import small_levels as expand_small
@@ -36,7 +38,8 @@ from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
-from tests.property.test_hybrid import Pairs, built, check, graphs, inner_pairs
+from tests.property.test_hybrid import check, inner_pairs
+from tests.random_graphs import Drawn, graphs
 
 JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 EXAMPLES = 5 if JITLESS else 8
@@ -93,29 +96,25 @@ def assert_exact(name: str, root: int, found: Traversed) -> None:
     assert np.array_equal(found.level, sample_levels(name, root))
 
 
-@pytest.mark.jitless
-@pytest.mark.parametrize("case", CASES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=EXAMPLES, deadline=None)
-def test_alone(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
+def with_each_case(test: Callable[..., None]) -> Any:
+    """Run a test with each case, on random graphs."""
+    drawn = given(drawn=graphs(), data=st.data())(settings(max_examples=EXAMPLES, deadline=None)(test))
+    return pytest.mark.jitless(pytest.mark.parametrize("case", CASES)(drawn))
+
+
+@with_each_case
+def test_alone(case: str, drawn: Drawn, data: st.DataObject) -> None:
+    graph = drawn.graph
     engine = LevelBfs(CoreSplit(graph), CASES[case])
     for root in data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=2), label="roots"):
         found = traverse_alone(engine, root)
         assert certify(graph, found.level, found.parent, root).holds
-        check(graph, pairs, directed, root, found)
+        check(drawn, root, found)
 
 
-@pytest.mark.jitless
-@pytest.mark.parametrize("case", CASES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=EXAMPLES, deadline=None)
-def test_with_an_honest_solver(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
+@with_each_case
+def test_with_an_honest_solver(case: str, drawn: Drawn, data: st.DataObject) -> None:
+    graph = drawn.graph
     k = data.draw(st.integers(0, graph.n), label="core size")
     root = data.draw(st.integers(0, graph.n - 1), label="root")
     mode = data.draw(st.sampled_from(["share", "race"]), label="mode")
@@ -126,16 +125,14 @@ def test_with_an_honest_solver(case: str, pairs: Pairs, directed: bool, data: st
     found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, solver, Trace())
     assert certify(graph, found.level, found.parent, root).holds, "an honest worker never needs repair, dead or alive"
     assert found.npu.values_rejected == 0
-    check(graph, pairs, directed, root, found)
+    check(drawn, root, found)
 
 
 @pytest.mark.parametrize("case", CASES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
+@given(drawn=graphs(), data=st.data())
 @settings(max_examples=6, deadline=None)
-def test_with_a_lying_solver(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
+def test_with_a_lying_solver(case: str, drawn: Drawn, data: st.DataObject) -> None:
+    graph = drawn.graph
     k = data.draw(st.integers(1, graph.n), label="core size")
     root = data.draw(st.integers(0, graph.n - 1), label="root")
     mode = data.draw(st.sampled_from(["share", "race"]), label="mode")
@@ -147,24 +144,19 @@ def test_with_a_lying_solver(case: str, pairs: Pairs, directed: bool, data: st.D
     solver = ScriptedCoreSolver(lie, itertools.cycle([1, 3]))
     found = traverse_together(LevelBfs(CoreSplit(graph, k), CASES[case]), root, mode, solver, Trace())
     prove_or_repair(graph, found, root, k, Trace())
-    check(graph, pairs, directed, root, found)
+    check(drawn, root, found)
 
 
-@pytest.mark.jitless
-@pytest.mark.parametrize("case", CASES)
-@given(pairs=graphs, directed=st.booleans(), data=st.data())
-@settings(max_examples=EXAMPLES, deadline=None)
-def test_what_an_expander_promises(case: str, pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+@with_each_case
+def test_what_an_expander_promises(case: str, drawn: Drawn, data: st.DataObject) -> None:
     """Edges inside the core stay hidden up to some level, and who they lead to comes as extra; that level is expanded
     again with all edges, and so are those after it."""
-    graph = built(pairs, directed)
-    if graph.n == 0:
-        return
+    split = CoreSplit(drawn.graph, data.draw(st.integers(1, drawn.graph.n), label="core size"))
+    graph = split.graph
     root = data.draw(st.integers(0, graph.n - 1), label="root")
-    split = CoreSplit(graph, data.draw(st.integers(1, graph.n), label="core size"))
     last = data.draw(st.integers(0, 8), label="last level with edges withheld")
     level, parent = np.empty(graph.n, np.int32), np.empty(graph.n, np.int32)
-    expander = CASES[case](split, level, parent)
+    expander = CASES[case](split, Tree(level, parent))
     exact = expected_levels(graph, root)
     expander.start(root)
     depth, count = 0, 1
@@ -274,7 +266,7 @@ def test_every_node_has_the_same_visited(nodes: int, threads: int) -> None:
     graph = sample("large")
     split = CoreSplit(graph)
     level, parent = np.empty(graph.n, np.int32), np.empty(graph.n, np.int32)
-    expander = NumaPullExpander(split, level, parent, threads=threads, nodes=nodes, cost=FREE_COPIES)
+    expander = NumaPullExpander(split, Tree(level, parent), threads=threads, nodes=nodes, cost=FREE_COPIES)
     expander.start(3)
     depth, count = 0, 1
     while count:
@@ -296,7 +288,7 @@ def test_copies_are_made_only_where_they_pay() -> None:
     split = CoreSplit(graph)
 
     def copies(**options: object) -> tuple[int, int]:
-        expander = NumaPullExpander(split, level, parent, threads=4, **options)  # type: ignore[arg-type]
+        expander = NumaPullExpander(split, Tree(level, parent), threads=4, **options)  # type: ignore[arg-type]
         expander.start(3)
         depth, count = 0, 1
         while count:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from cpu_engine.bfs.strategies.kernels.push import rest_of_row, share_of_edges
 from cpu_engine.intrinsics.atomics import atomic_exchange, atomic_min
-from cpu_engine.intrinsics.bisect import first_above
+from cpu_engine.intrinsics.lists import append, append_unmarked
 
 
 @njit(cache=True)
@@ -35,8 +36,8 @@ def relax_share_step(t, rows, tree, active, work, count, rings, left, budget, ta
             size -= 1
         atomic_exchange(active, u, np.uint8(0))
         reach = np.uint32(distance[u] + np.uint32(1))
-        taken += 1
         edges += row_end[u] - row_begin[u]
+        taken += 1
         for e in range(row_begin[u], row_end[u]):
             v = targets[e]
             if reach < distance[v] and reach < atomic_min(distance, v, reach):
@@ -88,8 +89,8 @@ def relax_alone_step(rows, tree, active, work, count, ring, budget):
             size -= 1
         active[u] = 0
         reach = np.uint32(distance[u] + np.uint32(1))
-        taken += 1
         edges += row_end[u] - row_begin[u]
+        taken += 1
         for e in range(row_begin[u], row_end[u]):
             v = targets[e]
             if reach < distance[v]:
@@ -110,24 +111,15 @@ def relax_even_share_step(t, threads, rows, tree, reach, work, starts, mine):
     Invariant, races, work: see relax_even_step.
     """
     row_begin, targets, distance, parent = rows.begin, rows.targets, tree.level, tree.parent
-    count = starts.size - 1
-    total = starts[count]
-    edge, last = total * t // threads, total * (t + 1) // threads
-    i = first_above(starts, edge) - 1
+    i, edge, last = share_of_edges(t, threads, starts)
     size = 0
     while edge < last:
-        u = work[i]
-        stop = min(last, starts[i + 1])
-        first = row_begin[u] + edge - starts[i]
-        row = targets[first : first + stop - edge]
-        for j in range(row.size):
-            v = row[j]
+        u, row, edge = rest_of_row(work, row_begin, i, edge, last, starts, targets)
+        for v in row:
             if reach < distance[v]:
                 distance[v] = reach
                 parent[v] = u
-                mine[size] = v
-                size += 1
-        edge = stop
+                size = append(mine, size, v)
         i += 1
     return size
 
@@ -181,8 +173,5 @@ def adopt_smaller_step(vertices, values, distance, active, work, count):
         v = vertices[i]
         if values[i] < distance[v]:
             distance[v] = values[i]
-            if active[v] == 0:
-                active[v] = 1
-                work[count] = v
-                count += 1
+            count = append_unmarked(work, count, v, active)
     return count

@@ -63,7 +63,7 @@ def check_edges_step(src, dst, parent, depth, confirmed, inside, wrong, example)
     """Judge every edge of the input list: ends at most one level apart, both in the tree or both not.
 
     Invariant  after: confirmed[v] = 1 iff the list has the edge between v and its parent, one level apart.
-    Races      ``confirmed`` only ever becomes 1, whoever writes it; row t of the counters is thread t's.
+    Races      all that threads write to ``confirmed`` is 1; row t of the counters is thread t's.
     Work       each edge once.
 
     ``inside[t]`` counts the edges with both ends in the tree, repeated ones and self-loops included; ``wrong[t, kind]``

@@ -2,7 +2,7 @@
 
 Levels are certified when only the root has level 0, every other reached vertex has an in-neighbour one level nearer,
 and no edge leads from a reached vertex more than one level further. Then every value is the length of a real path and
-none can be shortened, whoever computed it.
+none can be shortened, whatever code computed it.
 """
 
 from __future__ import annotations

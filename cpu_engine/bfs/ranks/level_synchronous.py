@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.ranks.kernels.level_bits import (
     BITS,
     HEADER,
@@ -69,7 +70,7 @@ class LevelBfsOnRanks:
         self._split, self._part = split, part
         self.level = np.empty(n, np.int32)
         self.parent = np.empty(n, np.int32)  # local id; -2 - q: part q found it
-        self._expander = AutoExpander(split, self.level, self.parent)  # type: ignore[arg-type]
+        self._expander = AutoExpander(split, Tree(self.level, self.parent))  # type: ignore[arg-type]
         self._arrived = np.empty(n, np.int32)
         fold, spread = needs(DISTANCE_PUSHED, part.layout.policy)
         peers = [q for q in range(part.layout.parts) if q != part.part]

@@ -46,17 +46,16 @@ class AutoExpander:
     def __init__(
         self,
         split: CoreSplit,
-        level: np.ndarray,
-        parent: np.ndarray,
+        tree: Tree,
         *,
         pull_share: float = PULL_SHARE,
         serial_edges: int = SERIAL_EDGES,
         serial_vertices: int = SERIAL_VERTICES,
     ) -> None:
-        n, threads = level.size, numba.get_num_threads()
+        n, threads = tree.level.size, numba.get_num_threads()
         self._alone = split.graph.m < serial_edges * SMALL_GRAPH or threads == 1
-        self._split, self._level, self._parent = split, level, parent
-        self._tree = Tree(level, parent)
+        self._split, self._tree = split, tree
+        self._level, self._parent = tree
         self._pull_share, self._serial_edges, self._serial_vertices = pull_share, serial_edges, serial_vertices
         self._visited = np.zeros(n, np.uint8)
         self._fresh = np.zeros(n, np.uint8)
@@ -170,7 +169,7 @@ class AutoExpander:
         if not self._listed or self._direction or self._have_rest:
             return NO_LEAP
         if self._small is None:
-            self._small = SmallLevelsExpander(self._split, self._level, self._parent)
+            self._small = SmallLevelsExpander(self._split, self._tree)
         leap, frontier = self._small.leap_from(self._frontier[: self._count], view, depth)
         self._stale = True
         self._frontier[: frontier.size] = frontier

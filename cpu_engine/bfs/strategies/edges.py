@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpu_engine.bfs.frontier import begin_run
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.kernels.edges import count_level_step, expand_edges_step, spread_sources_step
 from cpu_engine.bfs.strategies.strategy import Expansion
 from cpu_engine.bfs.traversal import CoreSplit, EdgeView
@@ -16,15 +17,16 @@ from cpu_engine.bfs.traversal import CoreSplit, EdgeView
 class EdgeCentricExpander:
     """``edge-centric``: see the module."""
 
-    def __init__(self, split: CoreSplit, level: np.ndarray, parent: np.ndarray) -> None:
-        self._level, self._parent = level, parent
+    def __init__(self, split: CoreSplit, tree: Tree) -> None:
+        self._tree = tree
+        self._level, self._parent = tree
         self._sources: dict[int, tuple[EdgeView, np.ndarray, int]] = {}
         self._count = 0
         if not split.core_size:  # with a core, which view will be needed first is not known yet
             self._sources_of(split.all_edges)
 
     def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
+        begin_run(self._tree, root)
         self._count = 1
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-import numpy as np
-
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.strategy import Expander
 from cpu_engine.bfs.traversal import CoreSplit
 
-Factory = Callable[[CoreSplit, np.ndarray, np.ndarray], Expander]
+Factory = Callable[[CoreSplit, Tree], Expander]
 
 # Where each lives, so that a job loads only what it uses.
 _PLACES = {

@@ -28,8 +28,7 @@ class NumaPullExpander:
     def __init__(
         self,
         split: CoreSplit,
-        level: np.ndarray,
-        parent: np.ndarray,
+        tree: Tree,
         *,
         threads: int | None = None,
         nodes: int | None = None,
@@ -37,10 +36,10 @@ class NumaPullExpander:
     ) -> None:
         threads = threads or numba.get_num_threads()
         nodes = min(nodes or count_nodes(), threads)
-        self._level, self._parent = level, parent
-        self._tree = Tree(level, parent)
+        self._tree = tree
+        self._level, self._parent = tree
         self._m = split.graph.m
-        self.visited = np.zeros((level.size + 63) // 64, np.uint64)
+        self.visited = np.zeros((tree.level.size + 63) // 64, np.uint64)
         self.copies = np.zeros((nodes if nodes > 1 else 0, self.visited.size), np.uint64)
         self._found, self._looked = np.zeros(threads, np.int64), np.zeros(threads, np.int64)
         self._cost = cost or (measure_memory(self.visited) if nodes > 1 else None)
@@ -49,7 +48,7 @@ class NumaPullExpander:
         self.copies_made = 0
 
     def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
+        begin_run(self._tree, root)
         self.take_over(0)
         self.copies_made = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpu_engine.bfs.frontier import begin_run
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.kernels.pull_plain import pull_plain_step
 from cpu_engine.bfs.strategies.strategy import Expansion
 from cpu_engine.bfs.traversal import CoreSplit, EdgeView
@@ -13,12 +14,13 @@ from cpu_engine.bfs.traversal import CoreSplit, EdgeView
 class PullExpander:
     """``pull``: the frontier is nothing but the vertices at ``depth``; only its size is kept."""
 
-    def __init__(self, split: CoreSplit, level: np.ndarray, parent: np.ndarray) -> None:
-        self._level, self._parent = level, parent
+    def __init__(self, split: CoreSplit, tree: Tree) -> None:
+        self._tree = tree
+        self._level, self._parent = tree
         self._count = self._found = 0
 
     def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
+        begin_run(self._tree, root)
         self._count, self._found = 1, 0
 
     def take_over(self, depth: int) -> None:

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from cpu_engine.bfs.frontier import QueueExpander
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.kernels.buckets import bucket_frontier_step, push_buckets_step
 from cpu_engine.bfs.strategies.kernels.push_claim import push_claim_step
 from cpu_engine.bfs.strategies.kernels.push_private import push_private_step
@@ -24,8 +25,8 @@ HUGE_EDGES = 8192  # from here on all threads share it
 class PushExpander(QueueExpander):
     """``push``: the threads share the frontier's vertices, finds go to one list."""
 
-    def __init__(self, split: CoreSplit, level: np.ndarray, parent: np.ndarray) -> None:
-        super().__init__(level, parent, room=level.size)
+    def __init__(self, split: CoreSplit, tree: Tree) -> None:
+        super().__init__(tree, room=tree.level.size)
 
     def expand(self, view: EdgeView, depth: int) -> Expansion:
         return Expansion("push", self._queue.frontier.size, self._push(view, depth))
@@ -40,15 +41,9 @@ class PrivatePushExpander(PushExpander):
     """``push-private``: as ``push``, but finds are collected per thread and published by the bufferful."""
 
     def __init__(
-        self,
-        split: CoreSplit,
-        level: np.ndarray,
-        parent: np.ndarray,
-        *,
-        threads: int | None = None,
-        private_vertices: int = PRIVATE_VERTICES,
+        self, split: CoreSplit, tree: Tree, *, threads: int | None = None, private_vertices: int = PRIVATE_VERTICES
     ) -> None:
-        super().__init__(split, level, parent)
+        super().__init__(split, tree)
         threads = threads or numba.get_num_threads()
         self._private = np.empty((threads, private_vertices), np.int32)
         self.thread_edges = np.zeros(threads, np.int64)
@@ -67,16 +62,15 @@ class BucketedPushExpander(PrivatePushExpander):
     def __init__(
         self,
         split: CoreSplit,
-        level: np.ndarray,
-        parent: np.ndarray,
+        tree: Tree,
         *,
         medium_edges: int = MEDIUM_EDGES,
         huge_edges: int = HUGE_EDGES,
         **private: int,
     ) -> None:
-        super().__init__(split, level, parent, **private)
+        super().__init__(split, tree, **private)
         self._medium_edges, self._huge_edges = medium_edges, huge_edges
-        self._ordered = np.empty(level.size, np.int32)
+        self._ordered = np.empty(tree.level.size, np.int32)
 
     def _push(self, view: EdgeView, depth: int) -> int:
         queue, ordered = self._queue, self._ordered[: self._queue.frontier.size]

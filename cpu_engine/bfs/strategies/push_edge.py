@@ -48,10 +48,10 @@ def shuffled_rows(split: CoreSplit, view: EdgeView, owners: int) -> OutRows:
 class EdgePushExpander:
     """``push-edge``: see the module. ``threads`` may exceed the real ones: owners are then run in turn."""
 
-    def __init__(self, split: CoreSplit, level: np.ndarray, parent: np.ndarray, *, threads: int | None = None) -> None:
-        n, owners = level.size, threads or numba.get_num_threads()
-        self._split, self._level, self._parent, self._owners = split, level, parent, owners
-        self._tree = Tree(level, parent)
+    def __init__(self, split: CoreSplit, tree: Tree, *, threads: int | None = None) -> None:
+        n, owners = tree.level.size, threads or numba.get_num_threads()
+        self._split, self._tree, self._owners = split, tree, owners
+        self._level, self._parent = tree
         self._starts = owner_starts(n, owners)
         self._visited = np.zeros(n, np.uint8)
         self._frontier, self._next = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -66,7 +66,7 @@ class EdgePushExpander:
         return np.concatenate(parts)
 
     def start(self, root: int) -> None:
-        begin_run(self._level, self._parent, root)
+        begin_run(self._tree, root)
         self._visited.fill(0)
         self._counts.fill(0)
         self._sizes.fill(0)

@@ -31,8 +31,7 @@ class SmallLevelsExpander(QueueExpander):
     def __init__(
         self,
         split: CoreSplit,
-        level: np.ndarray,
-        parent: np.ndarray,
+        tree: Tree,
         *,
         threads: int | None = None,
         tiny_vertices: int = TINY_VERTICES,
@@ -41,9 +40,9 @@ class SmallLevelsExpander(QueueExpander):
     ) -> None:
         threads = threads or numba.get_num_threads()
         # Room for a vertex to be listed once per thread. Pages that are never touched cost nothing.
-        super().__init__(level, parent, room=level.size * threads)
-        self._distances = Tree(level.view(np.uint32), parent)
-        self._lists = np.empty((threads, level.size), np.int32)
+        super().__init__(tree, room=tree.level.size * threads)
+        self._distances = Tree(tree.level.view(np.uint32), tree.parent)
+        self._lists = np.empty((threads, tree.level.size), np.int32)
         alone = _ALL if threads == 1 else 0
         self._tiny_vertices, self._tiny_edges = max(alone, tiny_vertices * threads), max(alone, tiny_edges * threads)
         self._min_vertices = max(1, tiny_vertices * threads // LEAVE)

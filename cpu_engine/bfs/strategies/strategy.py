@@ -38,7 +38,7 @@ NO_LEAP = Leap(0, 0, 0, 0)
 
 
 class Expander(Protocol):
-    """A strategy at work on one graph. Made with (split, level, parent): two arrays that it shares with the engine."""
+    """A strategy at work on one graph. Made with (split, tree): levels and parents that it shares with the engine."""
 
     def start(self, root: int) -> None:
         """Forget the last run: level and parent are -1 but for the root, which is the frontier."""

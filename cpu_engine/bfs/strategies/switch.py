@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from cpu_engine.bfs.kernels.groups import Tree
 from cpu_engine.bfs.strategies.numa import NumaPullExpander
 from cpu_engine.bfs.strategies.push_edge import EdgePushExpander
 from cpu_engine.bfs.strategies.strategy import Expander, Expansion
@@ -42,16 +43,15 @@ class SwitchingExpander:
     def __init__(
         self,
         split: CoreSplit,
-        level: np.ndarray,
-        parent: np.ndarray,
+        tree: Tree,
         *,
-        push: Callable[[CoreSplit, np.ndarray, np.ndarray], PushSide] = EdgePushExpander,
-        pull: Callable[[CoreSplit, np.ndarray, np.ndarray], Side] = NumaPullExpander,
+        push: Callable[[CoreSplit, Tree], PushSide] = EdgePushExpander,
+        pull: Callable[[CoreSplit, Tree], Side] = NumaPullExpander,
         alpha: float = ALPHA,
         beta: float = BETA,
     ) -> None:
-        self._push, self._pull = push(split, level, parent), pull(split, level, parent)
-        self._n, self._m, self._alpha, self._beta = level.size, split.graph.m, alpha, beta
+        self._push, self._pull = push(split, tree), pull(split, tree)
+        self._n, self._m, self._alpha, self._beta = tree.level.size, split.graph.m, alpha, beta
         self._unexplored = self._count = 0
         self._side: Side = self._push
         self._chosen = False  # for this level

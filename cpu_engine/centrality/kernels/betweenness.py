@@ -113,13 +113,26 @@ def count_dependency(v, wanted, total, sigma, weight, fresh):
     return gained
 
 
-@njit(cache=True, parallel=True)
-def pull_paths_step(rows, before, word, front, fresh, sigma, next_block, sums):
-    """Give each vertex of a level the path counts that its in-neighbours in the level before add up to.
+@njit(cache=True)
+def keep_sums(v, wanted, total, sigma, fresh, weight, score):
+    """What v makes of its neighbours' sums: path counts, or, if there is a ``score``, dependencies."""
+    if score is None:
+        count_paths(v, wanted, total, sigma, fresh)
+    else:  # the compiler leaves one branch out
+        score[v] += count_dependency(v, wanted, total, sigma, weight, fresh)
 
-    Invariant  ``before`` and ``front`` are the level before, ``word`` the level; sigma is final for all before it.
-    Races      a vertex's thread writes its rows of sigma and fresh; thread t alone uses its rows of ``sums``.
-    Work       a look per in-edge of the level's vertices, and the rows of those that are in the level before.
+
+@njit(cache=True, parallel=True)
+def pull_step(rows, next_word, word, front, fresh, sigma, weight, score, next_block, sums):
+    """Give each vertex of a level what its neighbours in the level next to it add up to.
+
+    Outwards (in-neighbours in the level before; no ``weight``, no ``score``) these are path counts; back towards the
+    roots (out-neighbours in the level behind) dependencies, which are v's score as well.
+
+    Invariant  ``next_word`` and ``front`` are the level next to it, whose rows are final; ``word`` is the level; sigma
+               is final, outwards for all levels before.
+    Races      a vertex's thread writes its score and rows of sigma and fresh; thread t alone uses its rows of ``sums``.
+    Work       a look per arc of ``rows`` of the level's vertices, and the rows of those that are in the next level.
     """
     (offsets, ids), (totals, found), n = rows, sums, word.size
     for t in prange(totals.shape[0]):
@@ -127,27 +140,8 @@ def pull_paths_step(rows, before, word, front, fresh, sigma, next_block, sums):
         while block * BLOCK < n:
             for v in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
                 if word[v] != 0:
-                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], before, word[v], front, found[t], totals[t])
-                    count_paths(v, word[v], totals[t], sigma, fresh)
-            block = atomic_add(next_block, 0, 1)
-
-
-@njit(cache=True, parallel=True)
-def pull_dependencies_step(rows, behind, word, front, fresh, sigma, weight, score, next_block, sums):
-    """Give each vertex of a level the dependencies that its out-neighbours in the level behind add up to: its score.
-
-    Invariant  ``behind`` and ``front`` are the level behind, whose dependencies are final; sigma is final everywhere.
-    Races      as pull_paths_step; score[v] is v's.
-    Work       a look per out-edge of the level's vertices, and the rows of those that are in the level behind.
-    """
-    (offsets, ids), (totals, found), n = rows, sums, word.size
-    for t in prange(totals.shape[0]):
-        block = atomic_add(next_block, 0, 1)
-        while block * BLOCK < n:
-            for v in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
-                if word[v] != 0:
-                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], behind, word[v], front, found[t], totals[t])
-                    score[v] += count_dependency(v, word[v], totals[t], sigma, weight, fresh)
+                    sum_neighbours(ids[offsets[v] : offsets[v + 1]], next_word, word[v], front, found[t], totals[t])
+                    keep_sums(v, word[v], totals[t], sigma, fresh, weight, score)
             block = atomic_add(next_block, 0, 1)
 
 
@@ -170,9 +164,9 @@ def push_share(low, high, frontier, offsets, targets, before, word, front, fresh
 
 @njit(cache=True, parallel=True)
 def push_paths_step(offsets, targets, frontier, before, word, front, fresh, sigma, bounds):
-    """As pull_paths_step, by the vertices of the level before (``frontier``) giving their rows to their out-neighbours.
+    """pull_step outwards, by the vertices of the level before (``frontier``) giving their rows to their out-neighbours.
 
-    Invariant  as pull_paths_step.
+    Invariant  as pull_step.
     Races      none, without atomics: thread t writes rows of the vertices from bounds[t] to bounds[t + 1] only, which
                is a stretch of each list because lists are sorted.
     Work       O(n) to clear and keep, the out-edges of the level before, and threads bisections per vertex of it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from numba import njit
 
+from cpu_engine.intrinsics.lists import append
+
 CROSSED, UNCONNECTED, MISNAMED, CYCLIC = range(4)  # findings
 
 
@@ -19,19 +21,17 @@ def check_labels_step(label, findings, example):
 
 @njit(cache=True)
 def flood_class(root, offsets, targets, label, mark, sign, queue):
-    """Mark whoever ``root`` reaches along arcs that stay within its class; return how many."""
+    """Mark the vertices that ``root`` reaches along arcs that stay within its class; return how many."""
     mark[root] |= sign
     queue[0] = root
     head, tail = 0, 1
     while head < tail:
         u = queue[head]
         head += 1
-        for e in range(offsets[u], offsets[u + 1]):
-            v = targets[e]
+        for v in targets[offsets[u] : offsets[u + 1]]:
             if label[v] == label[u] and mark[v] & sign == 0:
                 mark[v] |= sign
-                queue[tail] = v
-                tail += 1
+                tail = append(queue, tail, v)
     return tail
 
 
@@ -46,27 +46,22 @@ def check_weak_step(offsets, targets, in_offsets, in_sources, label, mark, queue
     for root in range(label.size):
         if label[root] != root:
             continue
-        mark[root] = 1
-        queue[0] = root
+        mark[root], queue[0] = 1, root
         head, tail = 0, 1
         while head < tail:
             u = queue[head]
             head += 1
-            for e in range(offsets[u], offsets[u + 1]):
-                v = targets[e]
+            for v in targets[offsets[u] : offsets[u + 1]]:
                 if label[v] != root:
                     findings[CROSSED] += 1
                     example[CROSSED] = u
                 elif mark[v] == 0:
                     mark[v] = 1
-                    queue[tail] = v
-                    tail += 1
-            for e in range(in_offsets[u], in_offsets[u + 1]):
-                v = in_sources[e]
+                    tail = append(queue, tail, v)
+            for v in in_sources[in_offsets[u] : in_offsets[u + 1]]:
                 if label[v] == root and mark[v] == 0:
                     mark[v] = 1
-                    queue[tail] = v
-                    tail += 1
+                    tail = append(queue, tail, v)
     for v in range(label.size):
         if mark[v] == 0:
             findings[UNCONNECTED] += 1
@@ -108,8 +103,7 @@ def check_acyclic_step(offsets, targets, label, member_begin, member, arriving, 
         if label[v] == v:
             classes += 1
             if arriving[v] == 0:
-                queue[tail] = v
-                tail += 1
+                tail = append(queue, tail, v)
     head = 0
     while head < tail:
         name = queue[head]
@@ -121,8 +115,7 @@ def check_acyclic_step(offsets, targets, label, member_begin, member, arriving, 
                 if other != name:
                     arriving[other] -= 1
                     if arriving[other] == 0:
-                        queue[tail] = other
-                        tail += 1
+                        tail = append(queue, tail, other)
     if tail < classes:
         findings[CYCLIC] += classes - tail
         for v in range(n):

@@ -1,8 +1,10 @@
-"""The order of strongly connected components: whoever is reached comes before who reaches it."""
+"""The order of strongly connected components: a component comes before those that reach it."""
 
 from __future__ import annotations
 
 from numba import njit
+
+from cpu_engine.intrinsics.lists import append
 
 
 @njit(cache=True)
@@ -20,21 +22,18 @@ def order_components_step(out_offsets, out_targets, in_offsets, in_sources, labe
         for e in range(out_offsets[u], out_offsets[u + 1]):
             if label[out_targets[e]] != label[u]:
                 waits_for[label[u]] += 1
-    done = 0
+    at, done = 0, 0
     for k in range(count):
         if waits_for[k] == 0:
-            order[done] = k
-            done += 1
-    at = 0
+            done = append(order, done, k)
     while at < done:
         k = order[at]
         at += 1
-        for i in range(begin[k], begin[k + 1]):
-            for e in range(in_offsets[member[i]], in_offsets[member[i] + 1]):
-                other = label[in_sources[e]]
+        for v in member[begin[k] : begin[k + 1]]:
+            for u in in_sources[in_offsets[v] : in_offsets[v + 1]]:
+                other = label[u]
                 if other != k:
                     waits_for[other] -= 1
                     if waits_for[other] == 0:
-                        order[done] = other
-                        done += 1
+                        done = append(order, done, other)
     return done

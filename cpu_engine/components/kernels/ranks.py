@@ -8,21 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from cpu_engine.intrinsics.atomics import atomic_claim
+from cpu_engine.components.kernels.weak import link
+from cpu_engine.intrinsics.lists import append_unmarked
 
 SAMPLED_NEIGHBOURS = 2  # Sutton et al. 2018 (Afforest): after so many rounds most of a component is one tree
-
-
-@njit(cache=True, inline="always")
-def link(u, v, root):
-    """Join the trees of two vertices: the larger root is hung under the smaller."""
-    one, other = root[u], root[v]
-    while one != other:
-        high, low = max(one, other), min(one, other)
-        above = root[high]
-        if above == low or (above == high and atomic_claim(root, high, high, low)):
-            break
-        one, other = root[root[high]], root[low]
 
 
 @njit(cache=True, parallel=True)
@@ -30,7 +19,7 @@ def link_some_step(begin, end, neighbours, root, nth):
     """Join each vertex with the nth entry of its row, if it has so many.
 
     Invariant  root[v] <= v, and the trees of ``root`` join only what is connected.
-    Races      trees are joined by compare and swap at a root; who loses tries again from where it got to.
+    Races      trees are joined by compare and swap at a root; a thread that loses tries again from where it got to.
     Work       O(vertices).
     """
     for v in prange(root.size):
@@ -102,10 +91,7 @@ def notice_labels_step(vertices, root, label, smallest, queued, waiting, count):
         r = root[v]
         if label[v] < smallest[r]:
             smallest[r] = label[v]
-            if queued[r] == 0:
-                queued[r] = 1
-                waiting[count] = r
-                count += 1
+            count = append_unmarked(waiting, count, r, queued)
     return count
 
 

@@ -26,7 +26,7 @@ def hook_first_step(best_in, out_begin, out_end, out_targets, parent):
         parent[v] = low
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def link(u, v, parent):
     """Make u and v have the same root, hooking the larger root under the smaller one.
 

@@ -153,7 +153,7 @@ def _as_many_threads_as_pay(edge_count: int) -> Iterator[None]:
 
 
 def _take_over(edges: EdgeList) -> list[np.ndarray]:
-    """Empty the list, and return such of its memory as is nobody else's."""
+    """Empty the list, and return such of its memory as no other object uses."""
     arrays = [array for array in (edges.src, edges.dst, edges.weight) if array is not None]
     both = edges.src.base
     if both is not None and both is edges.dst.base and both.nbytes == edges.src.nbytes + edges.dst.nbytes:
@@ -207,12 +207,12 @@ def _number_and_sort(
         n=order.size,
         m=m,
         directed=directed,
+        user_ids=space.user_ids(),
         out_offsets=out_offsets,
         out_targets=out_targets,
         in_offsets=in_offsets,
         in_sources=in_sources,
         weight=rows.weight if rows.weight.size else None,
-        user_ids=space.user_ids(),
         user_position=user_position,
         internal_of_position=internal_of_position,
         meta={"max_degree": numbering.max_degree},

@@ -30,7 +30,7 @@ class IdSpace:
     """``src - first`` and ``dst - first`` are positions.
 
     ``present`` marks the positions that are vertices although they may have no edges (None: all are). ``declared``: the
-    ids of the edges have not been looked at yet, whoever reads them first must ``check`` them.
+    ids of the edges have not been looked at yet, the code that reads them first must ``check`` them.
     """
 
     src: np.ndarray

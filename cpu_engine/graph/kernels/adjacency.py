@@ -4,8 +4,9 @@ Addresses are int64. The *mark* of a key is what tells it from all others: the v
 a text or a tuple of them where all nodes' hashes differ. ``kinds`` are the types int, float, str and tuple. A key of
 another type, or one that is no node, makes ``strange`` nonzero: what was read is then to be thrown away.
 
-Nobody may change what is read. Serial kernels hold the interpreter's lock; those with threads let go of it, and between
-two kernels it is anybody's: they are for a process with one Python thread. ``read_at_once_step`` is for all others.
+No thread may change what is read. Serial kernels hold the interpreter's lock; those with threads let go of it, and
+between two kernels any thread may take it: they are for a process with one Python thread. ``read_at_once_step`` is for
+all others.
 
 Encoding of the table of marks: open addressing, linear probing, at most half full; ``slot_number[h] == -1`` is empty.
 """
@@ -165,7 +166,7 @@ def _read_part(row, offsets, first, stop, kinds, slot_mark, slot_number, target)
 def read_at_once_step(adjacency, node, dict_type, kinds, whole, mark, offsets, slot_mark, slot_number):
     """All of the above in one piece; return (whether it could be read, the targets).
 
-    Invariant  ``node`` lists the addresses of nodes that somebody keeps alive; False if the dict has others by now.
+    Invariant  ``node`` lists the addresses of nodes that the caller keeps alive; False if the dict has others by now.
                With ``whole`` marks are ints below 2**31 and the table is of size 0, else hashes.
     Races      none, serial: the interpreter's lock is held from the first look to the last.   Work  O(rows + arcs).
     """

@@ -34,6 +34,20 @@ class Gathered(NamedTuple):
 
 
 @njit(cache=True)
+def begin_rows(entries, bits, begin):
+    """Set begin[q] to where row q will begin when these entries are sorted by row."""
+    for q in range(begin.shape[0]):
+        begin[q] = 0
+    for entry in entries:
+        begin[np.int64(entry) >> bits] += 1
+    end = np.int64(0)
+    for q in range(begin.shape[0]):
+        size = begin[q]
+        begin[q] = end
+        end += size
+
+
+@njit(cache=True)
 def _gather_buckets(buckets, shape, ticket, gathered, scratch, seen):
     entries, columns, bucket_begin, above, up_to = buckets
     row_begin, row_size, kept = gathered
@@ -44,19 +58,11 @@ def _gather_buckets(buckets, shape, ticket, gathered, scratch, seen):
     while b < kept.shape[0]:
         lo, hi = bucket_begin[b], bucket_begin[b + 1]
         if above < hi - lo <= up_to:
-            # A counting sort by row. ends[q] counts, then is where row q begins, and after the scatter where it ends.
-            ends = row_begin[b * rows : (b + 1) * rows]
-            for q in range(rows):
-                ends[q] = 0
-            for e in range(lo, hi):
-                ends[np.int64(entries[e]) >> bits] += 1
-            end = np.int64(0)
-            for q in range(rows):
-                size = ends[q]
-                ends[q] = end
-                end += size
-            for e in range(lo, hi):
-                entry = np.int64(entries[e])
+            # A counting sort by row: ends[q] is where row q begins, and after the scatter where it ends.
+            ends, unsorted = row_begin[b * rows : (b + 1) * rows], entries[lo:hi]
+            begin_rows(unsorted, bits, ends)
+            for word in unsorted:
+                entry = np.int64(word)
                 end = ends[entry >> bits]
                 ends[entry >> bits] = end + 1
                 scratch[end] = entry & mask

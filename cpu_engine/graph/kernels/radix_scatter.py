@@ -98,6 +98,20 @@ def count_edges_step(edges, shape, lanes, ticket, counts, facts, present):
 # Entries gather in a line per bucket, within the core's cache, and leave it as whole lines. The line in which a share
 # begins may hold another part's entries as well, so it goes to a second line instead, and both ends of a share are put
 # in their places when the part is done.
+@njit(cache=True, inline="always")
+def _put_entry(entry, bucket, cursor, begin, lines, width, phase, entries):
+    at = cursor[bucket]
+    cursor[bucket] = at + 1
+    place = (at + phase) & (width - 1)
+    lines[bucket * width + place] = entry
+    if place == width - 1:
+        if at - place >= begin[bucket]:
+            stream_line(entries, at - place, lines, bucket * width)
+        else:
+            stream_line(lines, (cursor.shape[0] + bucket) * width, lines, bucket * width)
+    return at
+
+
 @njit(cache=True)
 def _put_ends(cursor, begin, lines, phase, entries):
     buckets, width = cursor.shape[0], LINE_BYTES // entries.itemsize
@@ -117,7 +131,7 @@ def _scatter_edge_parts(edges, shape, ticket, starts, cursor, lines, entries, en
     src, dst, weight, first, mirror, drop_loops = edges
     log_b, group, bits, phase = shape
     high, low = log_b + group, (1 << group) - 1
-    buckets, mask, width = 1 << log_b, (1 << log_b) - 1, LINE_BYTES // entries.itemsize
+    mask, width = (1 << log_b) - 1, LINE_BYTES // entries.itemsize
     weighted, parts, total = weight.shape[0] > 0, starts.shape[0], src.shape[0]
     part = atomic_add(ticket, 0, 1)
     while part < parts:
@@ -130,16 +144,8 @@ def _scatter_edge_parts(edges, shape, ticket, starts, cursor, lines, entries, en
             if drop_loops and u == v:
                 continue
             for _ in range(2 if mirror and u != v else 1):
-                bucket = (u >> group) & mask
-                at = cursor[bucket]
-                cursor[bucket] = at + 1
-                place = (at + phase) & (width - 1)
-                lines[bucket * width + place] = ((u >> high) << group | u & low) << bits | v
-                if place == width - 1:
-                    if at - place >= begin[bucket]:
-                        stream_line(entries, at - place, lines, bucket * width)
-                    else:
-                        stream_line(lines, (buckets + bucket) * width, lines, bucket * width)
+                entry = ((u >> high) << group | u & low) << bits | v
+                at = _put_entry(entry, (u >> group) & mask, cursor, begin, lines, width, phase, entries)
                 if weighted:
                     entry_weight[at] = weight[i]
                 u, v = v, u
@@ -193,7 +199,7 @@ def _scatter_row_parts(rows, shape, ticket, starts, cursor, lines, entries, entr
     row_begin, offsets, columns, weight, part_rows = rows
     log_b, group, bits, phase = shape
     high, low = log_b + group, (1 << group) - 1
-    buckets, mask, width = 1 << log_b, (1 << log_b) - 1, LINE_BYTES // entries.itemsize
+    mask, width = (1 << log_b) - 1, LINE_BYTES // entries.itemsize
     weighted, parts = weight.shape[0] > 0, starts.shape[0]
     part = atomic_add(ticket, 0, 1)
     while part < parts:
@@ -204,16 +210,8 @@ def _scatter_row_parts(rows, shape, ticket, starts, cursor, lines, entries, entr
             ask_for_line(columns, row_begin[min(u + ROWS_AHEAD, last - 1)])
             for e in range(row_begin[u], row_begin[u] + offsets[u + 1] - offsets[u]):
                 w = np.int64(columns[e])
-                bucket = (w >> group) & mask
-                at = cursor[bucket]
-                cursor[bucket] = at + 1
-                place = (at + phase) & (width - 1)
-                lines[bucket * width + place] = ((w >> high) << group | w & low) << bits | u
-                if place == width - 1:
-                    if at - place >= begin[bucket]:
-                        stream_line(entries, at - place, lines, bucket * width)
-                    else:
-                        stream_line(lines, (buckets + bucket) * width, lines, bucket * width)
+                entry = ((w >> high) << group | w & low) << bits | u
+                at = _put_entry(entry, (w >> group) & mask, cursor, begin, lines, width, phase, entries)
                 if weighted:
                     entry_weight[at] = weight[e]
         _put_ends(cursor, begin, lines, shape.phase, entries)

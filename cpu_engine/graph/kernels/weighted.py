@@ -9,22 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from cpu_engine.graph.kernels.csr import begin_rows
 from cpu_engine.intrinsics.atomics import atomic_add
 
 
 @njit(cache=True)
 def _sort_bucket(entries, weight, lo, hi, bits, ends, scratch, scratch_weight):
-    # Counting sort by row. ends[q] counts, then is where row q begins, and after the scatter where it ends.
+    # A counting sort by row: ends[q] is where row q begins, and after the scatter where it ends.
     mask = (1 << bits) - 1
-    for q in range(ends.shape[0]):
-        ends[q] = 0
-    for e in range(lo, hi):
-        ends[np.int64(entries[e]) >> bits] += 1
-    end = np.int64(0)
-    for q in range(ends.shape[0]):
-        size = ends[q]
-        ends[q] = end
-        end += size
+    begin_rows(entries[lo:hi], bits, ends)
     for e in range(lo, hi):
         entry = np.int64(entries[e])
         end = ends[entry >> bits]

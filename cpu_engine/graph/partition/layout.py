@@ -2,7 +2,7 @@
 
 The user's order keeps what locality the input has; where ids are scrambled, as in Kronecker graphs, it spreads the
 hubs evenly. Invariant: a layout follows from the graph, the policy and the number of parts alone, and is the same
-whoever makes it; ``owner_of[v]`` is the part p with ``bounds[p] <= user_position[v] < bounds[p + 1]``.
+on every rank; ``owner_of[v]`` is the part p with ``bounds[p] <= user_position[v] < bounds[p + 1]``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,7 @@ def make_layout(graph: Graph, policy: str, parts: int, *, weighted: bool = False
     check_policy(policy)
     if parts < 1:
         raise InputError("a graph is cut into at least one part", value=parts, fix="ask for 1 or more")
-    if graph.out_targets.dtype != np.int32:
-        raise InputError(
-            "parts number vertices with 32 bits, and this graph needs 64",
-            value=graph.n,
-            fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
-        )
+    graph.require_narrow_ids("parts")
     if weighted and graph.weight is None:
         raise InputError("the graph has no weights", fix="read it from a file that has a weight on every edge")
     symmetric = symmetric and graph.directed

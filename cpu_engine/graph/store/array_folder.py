@@ -148,15 +148,15 @@ def map_array(file: Path, described: Any, dtypes: tuple[str, ...], fix: str) -> 
             raise InputError(f"has {size} bytes, not {wanted}: it is torn", path=file, fix=fix)
         # asarray: kernels want plain arrays, and numba is slow to recognise the memmap class.
         array = np.asarray(map_npy(file, "c"))
-        found, told = (array.dtype.name, list(array.shape)), (described["dtype"], described["shape"])
+        found, described_as = (array.dtype.name, list(array.shape)), (described["dtype"], described["shape"])
     except FileNotFoundError as error:
         raise InputError("is missing from the store", path=file, fix=fix) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=file, fix="check its permissions") from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"is not the array that meta.json describes: {error}", path=file, fix=fix) from error
-    if found != told:
-        raise InputError(f"holds {found[0]}{found[1]}, not {told[0]}{told[1]}", path=file, fix=fix)
+    if found != described_as:
+        raise InputError(f"holds {found[0]}{found[1]}, not {described_as[0]}{described_as[1]}", path=file, fix=fix)
     if array.dtype.name not in dtypes or array.ndim != 1:
         raise InputError(f"has type {found[0]}{found[1]}, not {' or '.join(dtypes)}", path=file, fix=fix)
     return array

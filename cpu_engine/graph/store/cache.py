@@ -38,7 +38,6 @@ class CacheInfo:
     path: Path | None
     seconds_open: float
     seconds_build: float
-    seconds_save: float = 0.0
     note: str | None = None
 
 
@@ -64,8 +63,7 @@ def cached_graph(key_parts: dict[str, Any], make: Callable[[], Graph], cache_dir
     except OSError as error:
         kept = None
         notes.append(f"the graph could not be kept in the cache {cache_dir} ({error.strerror or error})")
-    saved = time.perf_counter()
-    return graph, CacheInfo(False, kept, opened - started, built - opened, saved - built, "; ".join(notes) or None)
+    return graph, CacheInfo(False, kept, opened - started, built - opened, "; ".join(notes) or None)
 
 
 def cache_path(key_parts: dict[str, Any], cache_dir: Path) -> Path:

@@ -49,8 +49,8 @@ def read_head(stream: IO[bytes]) -> Head:
     length = _LENGTHS.get(start[-2]) if start[:-2] == _MAGIC else None
     if length is None:
         raise ValueError("this is no .npy file")
-    told = stream.read(length.size)
-    count = length.unpack(told)[0] if len(told) == length.size else _LONGEST + 1
+    encoded = stream.read(length.size)
+    count = length.unpack(encoded)[0] if len(encoded) == length.size else _LONGEST + 1
     text = stream.read(count) if count <= _LONGEST else b""
     found = _HEAD.fullmatch(text.decode("latin-1"))
     if found is None or len(text) < count:

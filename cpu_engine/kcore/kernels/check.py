@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from cpu_engine.intrinsics.lists import append
+
 TOO_HIGH, TOO_LOW = range(2)  # findings
 
 
@@ -33,8 +35,7 @@ def merge_neighbours(v, rows, row):
             w = in_sources[b]
             b += 1
         if w != v and (count == 0 or row[count - 1] != w):
-            row[count] = w
-            count += 1
+            count = append(row, count, w)
     return count
 
 
@@ -72,8 +73,7 @@ def check_peeling_step(rows, core, rising, left, gone, queue, row, findings, exa
             last += 1
             if left[v] <= level:
                 gone[v] = 1
-                queue[tail] = v
-                tail += 1
+                tail = append(queue, tail, v)
         head = 0
         while head < tail:
             v = queue[head]
@@ -83,8 +83,7 @@ def check_peeling_step(rows, core, rising, left, gone, queue, row, findings, exa
                 left[w] -= 1
                 if core[w] == level and gone[w] == 0 and left[w] <= level:
                     gone[w] = 1
-                    queue[tail] = w
-                    tail += 1
+                    tail = append(queue, tail, w)
         for i in range(first, last):
             if gone[rising[i]] == 0:
                 findings[TOO_LOW] += 1

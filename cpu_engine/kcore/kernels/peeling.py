@@ -1,6 +1,6 @@
-"""Core numbers by peeling: at level k whoever has at most k neighbours left goes, until all who are left have more.
+"""Core numbers by peeling: level k takes vertices with at most k neighbours left, until all that are left have more.
 
-Ids fall with degree, so whoever can still be there at level k is a prefix of the ids.
+Ids fall with degree, so the vertices that can be left at level k are a prefix of the ids.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def count_repeated_step(offsets, targets):
 
 @njit(cache=True, parallel=True)
 def find_peelable_step(left, core, level, until, queue, tally):
-    """List who goes at ``level`` at once; tally[lane] = (listed, the fewest neighbours left of the others).
+    """List the vertices that ``level`` takes at once; tally[lane] = (listed, the fewest neighbours left of the others).
 
-    Invariant  core[v] is -1 for everybody still there, all of them below ``until``, with left[v] >= level; those listed
-               have left[v] == level and get it as their core number.
+    Invariant  core[v] is -1 for all vertices that are left, all of them below ``until``, with left[v] >= level; those
+               listed have left[v] == level and get it as their core number.
     Races      lane t owns its blocks' vertices, queue[t] and tally[t].
     Work       O(until).
     """
@@ -53,12 +53,12 @@ def find_peelable_step(left, core, level, until, queue, tally):
 
 @njit(cache=True, parallel=True)
 def peel_step(offsets, targets, left, core, level, queue, tally):
-    """Take away who is listed and whoever has only ``level`` neighbours left for that; tally[lane, 0] grows with them.
+    """Take the listed vertices and those that have only ``level`` neighbours left then; tally[lane, 0] grows with them.
 
-    Invariant  after: everybody still there has more than ``level`` neighbours left among those still there.
-    Races      left[w] is lowered atomically, and the one who lowers it to ``level`` lists w, so that w is listed once.
-               Whoever finds that it has lowered it further takes that back: left never stays below ``level``.
-    Work       the arcs of who goes.
+    Invariant  after: each vertex that is left has more than ``level`` neighbours among those that are left.
+    Races      left[w] is lowered atomically, and the thread that lowers it to ``level`` lists w: w is listed once.
+               A thread that has lowered it further takes that back: left never stays below ``level``.
+    Work       the arcs of the vertices taken.
     """
     for lane in prange(queue.shape[0]):
         count, at = tally[lane, 0], 0

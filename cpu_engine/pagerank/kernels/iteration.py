@@ -1,8 +1,8 @@
 """One PageRank iteration as a pull: every vertex adds up what its in-neighbours pass on.
 
-Encoding: ``contribution[v]`` = rank of v / its out-degree, and the rank itself where there is no out-edge (nobody reads
-it as a contribution then), so that rank = contribution * max(out-degree, 1) and no array of ranks is needed. The core's
-rows [0, k) may be left unfinished: somebody else adds up the arcs inside the core.
+Encoding: ``contribution[v]`` = rank of v / its out-degree, and the rank itself where there is no out-edge (no vertex
+reads it as a contribution then), so that rank = contribution * max(out-degree, 1) and no array of ranks is needed. The
+core's rows [0, k) may be left unfinished: the core solver adds up the arcs inside the core.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ def search_with_queue_step(offsets, targets, root, level, parent, queue):
     while head < tail:
         u = queue[head]
         head += 1
-        for e in range(offsets[u], offsets[u + 1]):
-            v = targets[e]
+        for v in targets[offsets[u] : offsets[u + 1]]:
             if level[v] < 0:
                 level[v], parent[v], queue[tail] = level[u] + 1, u, v
                 tail += 1

@@ -307,8 +307,8 @@ def run_rounds_step(team, wanted, patience, search, bucket, schedule, aside, bin
                put there. When bin b is empty, (1) says that all of b are expanded, and for the next bin that is not
                empty (2) implies (1). So when no bin holds an entry and none was lost, every vertex below the bound
                is expanded at its distance, and no edge among those below the bound can lower one of them.
-    Races      dist is lowered by an atomic minimum, and who did it puts the vertex in its bin; expanded[v] may be
-               written by two members, but each relaxes all edges from the value that it writes. Member t alone
+    Races      dist is lowered by an atomic minimum, and the thread that did it puts the vertex in its bin; expanded[v]
+               may be written by two members, but each relaxes all edges from the value that it writes. Member t alone
                writes to lanes t, t + size, ...; blocks that are ready are only read, and freed after all have met.
     Work       the prefixes of the rows below the bound, some more than once; two meetings per round.
     """

@@ -56,11 +56,7 @@ def check_lengths_step(edges, parent, distance, slack, confirmed, inside, wrong,
 
     Invariant  after: confirmed[v] = 1 iff the list has an edge between v and its parent that is as long as their
                distances differ, to within ``slack``.
-    Races      ``confirmed`` only ever becomes 1, whoever writes it; row t of the counters is thread t's.
-    Work       each edge once.
-
-    ``inside[t]`` counts the edges with both ends in the tree, repeated ones and self-loops included; ``wrong[t, kind]``
-    those that break a rule, and ``example[t, kind]`` is the index of one, or -1.
+    Races, work, ``inside``, ``wrong`` and ``example``: as tree_rules.check_edges_step.
     """
     threads = inside.size
     for t in prange(threads):

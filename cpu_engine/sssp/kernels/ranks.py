@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from cpu_engine.comm.kernels.sparse_updates import LISTED
+from cpu_engine.intrinsics.lists import append
 from cpu_engine.intrinsics.prefetch import prefetch
 
 NEAR, MIDDLE, FAR = 1, 2, 8
@@ -174,6 +175,30 @@ def relax_near_step(rows, near, limits, quantum, changes, offers):
 
 
 @njit(cache=True)
+def sift_pile(pile, held, limit, most, near, changes):
+    """Move what is below ``limit`` from a pile to the next nearer place; ``state[held]`` is the pile's size."""
+    distance, _, mark, _, middle, _, state, waiting = near
+    nth = 0 if held == IN_MIDDLE else 1
+    kept = 0
+    waiting[nth] = most
+    for i in range(state[held]):
+        v = pile[i]
+        value = distance[v]
+        if value >= limit:
+            kept = append(pile, kept, v)
+            waiting[nth] = min(waiting[nth], value)
+            continue
+        if held == IN_MIDDLE:
+            mark[v] &= _NOT_MIDDLE
+            if value >= waiting[2]:  # else it was near already
+                admit_near(v, near, changes)
+        elif value >= waiting[2] and mark[v] & MIDDLE == 0:
+            mark[v] |= MIDDLE
+            state[IN_MIDDLE] = append(middle, state[IN_MIDDLE], v)
+    state[held] = kept
+
+
+@njit(cache=True)
 def open_bucket_step(near, limits, most, changes):
     """Move what is below the new limits to where it belongs: from the far pile to the middle one, then into the ring.
 
@@ -181,38 +206,10 @@ def open_bucket_step(near, limits, most, changes):
                the far pile is looked at only if limits.middle has grown beyond the smallest value in it.
     Races      none, serial.   Work  O(middle pile), and O(far pile) if that is looked at.
     """
-    distance, _, mark, _, middle, far, state, waiting = near
-    near_below, middle_below = limits
-    if waiting[1] < middle_below:
-        kept = 0
-        waiting[1] = most
-        for i in range(state[IN_FAR]):
-            v = far[i]
-            value = distance[v]
-            if value >= middle_below:
-                far[kept] = v
-                kept += 1
-                waiting[1] = min(waiting[1], value)
-            elif value >= waiting[2] and mark[v] & MIDDLE == 0:
-                mark[v] |= MIDDLE
-                middle[state[IN_MIDDLE]] = v
-                state[IN_MIDDLE] += 1
-        state[IN_FAR] = kept
-    kept = 0
-    waiting[0] = most
-    for i in range(state[IN_MIDDLE]):
-        v = middle[i]
-        value = distance[v]
-        if value >= near_below:
-            middle[kept] = v
-            kept += 1
-            waiting[0] = min(waiting[0], value)
-        else:
-            mark[v] &= _NOT_MIDDLE
-            if value >= waiting[2]:  # else it was near already
-                admit_near(v, near, changes)
-    state[IN_MIDDLE] = kept
-    waiting[2] = near_below
+    if near.waiting[1] < limits.middle:
+        sift_pile(near.far, IN_FAR, limits.middle, most, near, changes)
+    sift_pile(near.middle, IN_MIDDLE, limits.near, most, near, changes)
+    near.waiting[2] = limits.near
 
 
 @njit(cache=True)

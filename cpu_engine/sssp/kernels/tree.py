@@ -12,6 +12,7 @@ from numba import njit, prange
 
 from cpu_engine.intrinsics.atomics import atomic_add
 from cpu_engine.intrinsics.lines import ask_for_line
+from cpu_engine.intrinsics.lists import append
 from cpu_engine.sssp.kernels.pull import ENDS_AHEAD, ROWS_AHEAD
 from cpu_engine.sssp.kernels.values import weight_of
 
@@ -114,14 +115,12 @@ def adopt_orphans_step(in_rows, out_rows, dist, unreached, parent, queue):
     """
     offsets, words, weights, bits = out_rows
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-    tail = 0
+    head, tail = 0, 0
     for v in range(dist.size):
         if parent[v] < 0 and dist[v] != unreached:
             parent[v] = tied_source(v, in_rows, dist, parent)
             if parent[v] >= 0:
-                queue[tail] = v
-                tail += 1
-    head = 0
+                tail = append(queue, tail, v)
     while head < tail:
         u = queue[head]
         head += 1
@@ -132,8 +131,7 @@ def adopt_orphans_step(in_rows, out_rows, dist, unreached, parent, queue):
             target = np.uint64(word) & mask
             if parent[target] < 0 and dist[target] == dist[u]:
                 parent[target] = u
-                queue[tail] = target
-                tail += 1
+                tail = append(queue, tail, target)
 
 
 @njit(cache=True)

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from cpu_engine.intrinsics.atomics import _element_pointer, atomic_min
+from cpu_engine.intrinsics.atomics import atomic_min, element_pointer
 
 FURTHEST = 1 << 40  # no bucket's number is larger
 
@@ -38,10 +38,7 @@ class Scale(NamedTuple):
 
 def lower_value(array, index, value):
     """Lower ``array[index]`` to ``value`` if that is smaller, atomically; return what was there."""
-    old = array[index]
-    if value < old:
-        array[index] = value
-    return old
+    return atomic_min(array, index, value)
 
 
 def bucket_of(value, base, width):
@@ -67,7 +64,7 @@ def weight_of(word, weights, e, bits):
 def _lower_float(typingctx, array, index, value):
     def codegen(context, builder, signature, args):
         # Bits of floating-point numbers that are not negative are ordered as the numbers are.
-        pointer = _element_pointer(context, builder, signature.args[0], args[0], args[1])
+        pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
         word = ir.IntType(signature.args[0].dtype.bitwidth)
         bits = builder.bitcast(args[2], word)
         old = builder.atomic_rmw("umin", builder.bitcast(pointer, word.as_pointer()), bits, "seq_cst")

@@ -94,9 +94,8 @@ def count_vertex(v, first, end, rows, matrix, marks, mine, total):
     if lower.size < 2:
         return
     hubs = first_not_below(lower, matrix.shape[0])
-    for i in range(lower.size):
-        u = uint64(lower[i])
-        marks[u >> SIX] |= ONE << (u & LOW)
+    for u in lower:
+        marks[uint64(u) >> SIX] |= ONE << (uint64(u) & LOW)
     found = count_in_core(lower, hubs, matrix, marks, mine)
     for i in range(hubs, lower.size):
         u = lower[i]

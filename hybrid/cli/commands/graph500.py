@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
-from hybrid.launch.environment import World, agreed_ranks, detect_world
+from hybrid.launch.environment import MpiEnvironment, agreed_ranks, detect_mpi_environment
 from hybrid.results.atomic_write import atomic_write
 from hybrid.terminal import count, note, plural, say, seconds
 
@@ -60,7 +60,7 @@ def execute(options: argparse.Namespace) -> int:
         batch=options.batch,
         kernel=options.kernel,
     )
-    world = detect_world(os.environ)
+    world = detect_mpi_environment(os.environ)
     if world is None and options.ranks > 1:
         return _launch(options)
     if world is not None and agreed_ranks(options.ranks, world) > 1:
@@ -81,7 +81,7 @@ def execute(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _run_on_rank(plan: Plan, world: World) -> Outcome | None:
+def _run_on_rank(plan: Plan, world: MpiEnvironment) -> Outcome | None:
     """This rank's side; the outcome at rank 0."""
     from hybrid.config import load_config
     from hybrid.experiments.graph500.on_ranks import run_on_rank

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError
-from hybrid.launch.environment import detect_world
+from hybrid.launch.environment import detect_mpi_environment
 from hybrid.terminal import note
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def open_configured(config: Config) -> Opened:
 
 def refuse_launcher(command: str) -> None:
     """Some commands run on one rank only."""
-    world = detect_world(os.environ)
+    world = detect_mpi_environment(os.environ)
     if world is not None and world.size > 1:
         raise ConfigError(
             f"{command} runs on one rank, and {world.launcher} has started {world.size}",

@@ -12,7 +12,7 @@ from hybrid.cli.commands.options import add_config_options, config_from
 from hybrid.config import require_algorithm_on_ranks, require_automatic_strategy
 from hybrid.config.schema import DEFAULT_JOB_RANKS, Config, GraphConfig
 from hybrid.errors import EXIT_OK
-from hybrid.launch.environment import agreed_ranks, detect_world
+from hybrid.launch.environment import agreed_ranks, detect_mpi_environment
 from hybrid.terminal import count, figure, note, plural, rate, say, seconds, table
 
 _MOST_ROWS = 16
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    world = detect_world(os.environ)
+    world = detect_mpi_environment(os.environ)
     own = {} if options.output is None else {"output": options.output}
     config = config_from(options, own, _default_job(options) if world is None else None)
     if config.ranks > 1 or (world is not None and world.size > 1):

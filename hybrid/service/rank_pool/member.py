@@ -20,7 +20,7 @@ from exchange.escape import PrintableFormatter
 from hybrid.errors import EXIT_ENVIRONMENT, EnvironmentProblem, explain_failure
 from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
-from hybrid.launch.environment import detect_world
+from hybrid.launch.environment import detect_mpi_environment
 from hybrid.ranks.process import end_all, join_world, tell_failure
 from hybrid.ranks.rendezvous import Agreed, rendezvous
 from hybrid.service.http.problems import problem_of
@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PrintableFormatter("%(levelname)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    world = detect_world(os.environ)
+    world = detect_mpi_environment(os.environ)
     if world is None:
         raise SystemExit("this is started by the service, on several ranks")
     announcer = Announcer(world.ours)

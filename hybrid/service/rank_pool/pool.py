@@ -26,7 +26,7 @@ from cpu_engine.errors import ExplainedError
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.launch.command import Launch, ask_flavour, build_launch, find_launcher, this_machine
-from hybrid.launch.environment import detect_world
+from hybrid.launch.environment import detect_mpi_environment
 from hybrid.service.http.problems import Problem
 from hybrid.service.rank_pool.folders import PoolFolders
 from hybrid.service.rank_pool.process import PoolProcess, RankHandle
@@ -79,7 +79,7 @@ class RankPool:
 
     def open(self) -> None:
         """Start it and wait until it is there; EnvironmentProblem or ConfigError if it cannot be."""
-        if detect_world(os.environ) is not None:
+        if detect_mpi_environment(os.environ) is not None:
             raise ConfigError(
                 "ranks: the service starts its ranks itself, and was started as one", value=self.state.wanted,
                 fix="start it without mpirun or srun",

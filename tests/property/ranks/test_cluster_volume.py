@@ -12,19 +12,16 @@ from hypothesis import strategies as st
 from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build.builder import build_graph
-from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph, predict
 from cpu_engine.ranks.statistics import RankStatistics
 from hybrid.planning.cluster import volume as cluster_volume
 from hybrid.planning.cluster.volume import SearchVolume, search_volume
+from tests.random_graphs import graphs
 
 pytestmark = pytest.mark.shipped_thresholds  # the model predicts the volumes of the shipped ones
 EXAMPLES = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60
-graphs = st.integers(2, 24).flatmap(
-    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
-)
 
 
 def search(graph: Graph, policy: str, parts: int, root: int) -> tuple[list[RankStatistics], SearchVolume]:
@@ -55,14 +52,10 @@ def assert_counted(statistics: list[RankStatistics], volume: SearchVolume) -> No
 @pytest.mark.jitless
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(pairs=graphs, directed=st.booleans(), parts=st.integers(1, 6), data=st.data())
-def test_any_graph(policy, pairs, directed, parts, data):
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    graph = build_graph(EdgeList(src, dst), directed=directed)
-    if graph.n == 0:
-        return
-    root = data.draw(st.integers(0, graph.n - 1))
-    assert_counted(*search(graph, policy, parts, root))
+@given(drawn=graphs(), parts=st.integers(1, 6), data=st.data())
+def test_any_graph(policy, drawn, parts, data):
+    root = data.draw(st.integers(0, drawn.graph.n - 1))
+    assert_counted(*search(drawn.graph, policy, parts, root))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

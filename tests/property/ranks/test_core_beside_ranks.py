@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cpu_engine.bfs.ranks.many import ManyBfsOnRanks
@@ -44,6 +44,19 @@ weighted = st.integers(2, 24).flatmap(
 def built(arcs: list[Arc], directed: bool) -> Graph:
     src, dst, weight = (np.array(column, np.int64) for column in zip(*arcs, strict=True))
     return build_graph(EdgeList(src, dst, weight), directed=directed)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    graph = built(draw(weighted), draw(st.booleans()))
+    assume(graph.n > 0)
+    return graph
+
+
+def on_any_graph(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test on random graphs, divided by any policy."""
+    drawn = given(graph=graphs(), policy=st.sampled_from(POLICIES), data=st.data())(test)
+    return pytest.mark.jitless(settings(max_examples=EXAMPLES, deadline=None)(drawn))
 
 
 def core_arcs(graph: Graph, k: int) -> list[Arc]:
@@ -126,14 +139,9 @@ class Case:
         return whole
 
 
-@pytest.mark.jitless
 @pytest.mark.parametrize("sync", ["basp", "bsp"])
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(arcs=weighted, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
-def test_components(sync, arcs, directed, policy, data):
-    graph = built(arcs, directed)
-    if graph.n == 0:
-        return
+@on_any_graph
+def test_components(sync, graph, policy, data):
     case = Case(data, graph, policy, weighted=False, one=False)
     both = case.arcs + [(v, u, w) for u, v, w in case.arcs]
     sides = case.sides(
@@ -147,14 +155,9 @@ def test_components(sync, arcs, directed, policy, data):
         assert np.array_equal(case.whole([one.labels for one in found]), right)
 
 
-@pytest.mark.jitless
 @pytest.mark.parametrize("sync", ["basp", "bsp"])
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(arcs=weighted, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
-def test_shortest_paths(sync, arcs, directed, policy, data):
-    graph = built(arcs, directed)
-    if graph.n == 0:
-        return
+@on_any_graph
+def test_shortest_paths(sync, graph, policy, data):
     case = Case(data, graph, policy, weighted=True, one=False)
     sides = case.sides(
         falling_word(case.arcs, lambda value, weight: value + weight),
@@ -168,13 +171,8 @@ def test_shortest_paths(sync, arcs, directed, policy, data):
         assert certificate.holds, certificate.explain(graph)
 
 
-@pytest.mark.jitless
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(arcs=weighted, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
-def test_pagerank(arcs, directed, policy, data):
-    graph = built(arcs, directed)
-    if graph.n == 0:
-        return
+@on_any_graph
+def test_pagerank(graph, policy, data):
     case = Case(data, graph, policy, weighted=False, one=True)
     sides = case.sides(
         summing_word(case.arcs), lambda info, part, solver: SumsOnRanks(info, part, case.k, solver, float("inf"))
@@ -187,13 +185,8 @@ def test_pagerank(arcs, directed, policy, data):
     assert found[0].iterations == right[0].iterations
 
 
-@pytest.mark.jitless
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(arcs=weighted, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
-def test_batches(arcs, directed, policy, data):
-    graph = built(arcs, directed)
-    if graph.n == 0:
-        return
+@on_any_graph
+def test_batches(graph, policy, data):
     case = Case(data, graph, policy, weighted=False, one=True)
     close = closing_word([(u, v) for u, v, _ in case.arcs])
     sides = case.sides(

@@ -19,12 +19,9 @@ from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, Part, partition_graph
 from cpu_engine.ranks.split import PartSplit
+from tests.random_graphs import graphs
 
 EXAMPLES = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 40
-
-graphs = st.integers(2, 24).flatmap(
-    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
-)
 
 
 def together(parts: list[Part], graph: Graph, roots: np.ndarray, chooser=None, **options: float) -> np.ndarray:
@@ -52,13 +49,9 @@ def one_by_one(parts: list[Part], graph: Graph, roots: np.ndarray) -> np.ndarray
 @pytest.mark.jitless
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(pairs=graphs, directed=st.booleans(), count=st.integers(1, 6), data=st.data())
-def test_levels_are_those_of_each_search(policy, pairs, directed, count, data):
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    graph = build_graph(EdgeList(src, dst), directed=directed)
-    if graph.n == 0:
-        return
-    parts = partition_graph(graph, policy, count)
+@given(drawn=graphs(), count=st.integers(1, 6), data=st.data())
+def test_levels_are_those_of_each_search(policy, drawn, count, data):
+    parts, graph = partition_graph(drawn.graph, policy, count), drawn.graph
     draws = iter(data.draw(st.lists(st.integers(0, 1 << 16), max_size=60), label="choices"))
     roots = np.array(data.draw(st.lists(st.integers(0, graph.n - 1), min_size=1, max_size=70), label="roots"))
     found = together(parts, graph, roots, lambda choices: next(draws, 0) % choices)

@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
-from cpu_engine.graph.partition import (
-    POLICIES,
-    Layout,
-    Part,
-    assemble,
-    link,
-    make_layout,
-    mirror_lists,
-    partition_graph,
-    predict,
-    slice_arcs,
-)
+from cpu_engine.graph.partition import POLICIES, Layout, Part, make_layout, predict
+from cpu_engine.graph.partition.construct import assemble, link, mirror_lists, partition_graph, slice_arcs
 
 Pairs = list[tuple[int, int]]
 EXAMPLES = 12 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60

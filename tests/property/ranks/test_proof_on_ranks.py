@@ -15,17 +15,13 @@ from cpu_engine.bfs.ranks.proof import certify_on_ranks
 from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.graph.build.builder import build_graph
-from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.generators import kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import POLICIES, partition_graph
 from hybrid.offload.traverse import traverse_alone
+from tests.random_graphs import graphs
 
 EXAMPLES = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 50
-
-graphs = st.integers(2, 20).flatmap(
-    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=60)
-)
 
 
 def search(graph: Graph, root: int) -> tuple[np.ndarray, np.ndarray]:
@@ -45,12 +41,9 @@ def prove(graph: Graph, policy: str, ranks: int, level: np.ndarray, parent: np.n
 @pytest.mark.jitless
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(pairs=graphs, directed=st.booleans(), ranks=st.integers(1, 6), data=st.data())
-def test_a_false_value_is_found_exactly_when_one_rank_finds_it(policy, pairs, directed, ranks, data):
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    graph = build_graph(EdgeList(src, dst), directed=directed)
-    if graph.n == 0:
-        return
+@given(drawn=graphs(), ranks=st.integers(1, 6), data=st.data())
+def test_a_false_value_is_found_exactly_when_one_rank_finds_it(policy, drawn, ranks, data):
+    graph = drawn.graph
     root = data.draw(st.integers(0, graph.n - 1), label="root")
     level, parent = search(graph, root)
     assert prove(graph, policy, ranks, level, parent, root).holds

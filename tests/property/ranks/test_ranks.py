@@ -23,19 +23,10 @@ from cpu_engine.graph.partition import POLICIES, partition_graph
 from hybrid.offload.on_ranks import CoreOnRanks
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
+from tests.random_graphs import built, pairs_of_edges
 
-Pairs = list[tuple[int, int]]
 ENGINES = [("async", "basp"), ("async", "bsp"), ("level", "bsp")]
 EXAMPLES = 10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 40
-
-graphs = st.integers(2, 24).flatmap(
-    lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), min_size=1, max_size=80)
-)
-
-
-def built(pairs: Pairs, directed: bool) -> Graph:
-    src, dst = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    return build_graph(EdgeList(src, dst), directed=directed)
 
 
 def joined(engines: list[RankEngine], outcomes: list[SearchOutcome], n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +52,7 @@ def check(graph: Graph, engines: list[RankEngine], root: int, chooser=None, driv
 @pytest.mark.parametrize(("engine", "sync"), ENGINES)
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(pairs=graphs, directed=st.booleans(), parts=st.integers(1, 6), data=st.data())
+@given(pairs=pairs_of_edges, directed=st.booleans(), parts=st.integers(1, 6), data=st.data())
 def test_levels_are_exact_in_any_order(policy, engine, sync, pairs, directed, parts, data):
     graph = built(pairs, directed)
     if graph.n == 0:
@@ -77,7 +68,7 @@ def test_levels_are_exact_in_any_order(policy, engine, sync, pairs, directed, pa
 @pytest.mark.parametrize("sync", ["basp", "bsp"])
 @pytest.mark.parametrize("mode", ["race", "share"])
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(pairs=graphs, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
+@given(pairs=pairs_of_edges, directed=st.booleans(), policy=st.sampled_from(POLICIES), data=st.data())
 def test_workers_beside_ranks(mode, sync, pairs, directed, policy, data):
     """One worker per machine, honest but late or dying at any moment: exact, without the certificate's help."""
     graph = built(pairs, directed)

@@ -25,6 +25,7 @@ from hybrid.ranks.rendezvous import Agreed, rendezvous
 from hybrid.registry import names_on_ranks
 from hybrid.results.record import Finished, result_folder
 from tests.e2e.test_algorithms import EXPECTED, LDBC, groups, ldbc_settings, pairs
+from tests.small_graphs import write_tailed_triangle
 
 
 def run_on(hosts: Sequence[str], config: Config) -> Finished:
@@ -44,15 +45,10 @@ def run_on(hosts: Sequence[str], config: Config) -> Finished:
 @pytest.fixture
 def house(tmp_path: Path) -> Callable[..., Config]:
     """A triangle 10, 20, 30 with a tail to 40, a pair 50, 60, and 70 alone."""
-    (tmp_path / "g.v").write_text("".join(f"{v}\n" for v in range(10, 80, 10)))
-    (tmp_path / "g.e").write_text("10 20 1\n20 30 2\n10 30 5\n30 40 1\n50 60 3\n")
-    (tmp_path / "g.properties").write_text(
-        "graph.g.vertex-file = g.v\ngraph.g.edge-file = g.e\ngraph.g.directed = false\n"
-        "graph.g.edge-properties.names = weight\ngraph.g.edge-properties.types = int\n"
-    )
+    path = write_tailed_triangle(tmp_path)
 
     def make(algorithm: str, *settings: str) -> Config:
-        usual = [f"graph.path={tmp_path / 'g.properties'}", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]
+        usual = [f"graph.path={path}", f"algorithm={algorithm}", f"output={tmp_path / 'out'}"]
         usual.append("npu.mode=off")  # a worker beside them: tests/unit/ranks/test_job.py and tests/mpi
         return load_config(None, [*usual, "result.report=false", *settings])
 

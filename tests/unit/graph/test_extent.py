@@ -77,7 +77,7 @@ def test_every_command_refuses_before_it_makes_the_graph(words, little, tmp_path
 def test_ranks_are_not_started_for_a_graph_that_does_not_fit(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 34)
     monkeypatch.setattr("hybrid.launch.command.find_launcher", lambda *_: pytest.fail("mpirun was looked for"))
-    monkeypatch.setattr("hybrid.cli.commands.run.detect_world", lambda environment: None)
+    monkeypatch.setattr("hybrid.cli.commands.run.detect_mpi_environment", lambda environment: None)
     words = ["run", "--set", "graph.generator.scale=27", "--set", "ranks=2", "--set", f"graph.cache_dir={tmp_path}"]
     assert main(words) == EXIT_INPUT
     told = capsys.readouterr().err

@@ -28,7 +28,13 @@ from hybrid.launch.command import (
     launcher_flavour,
     threads_on_this_machine,
 )
-from hybrid.launch.environment import LAUNCHED_RANKS, World, agreed_ranks, detect_world, require_one_world
+from hybrid.launch.environment import (
+    LAUNCHED_RANKS,
+    MpiEnvironment,
+    agreed_ranks,
+    detect_mpi_environment,
+    require_same_size,
+)
 from hybrid.launch.output import LaunchOutput
 from hybrid.launch.process import run_launch
 from hybrid.ranks.process import join_world
@@ -51,7 +57,7 @@ from hybrid.results.folder import put_in_place
     ],
 )
 def test_ranks_that_were_started_are_recognised(environment: dict[str, str], size: int, rank: int) -> None:
-    world = detect_world(environment)
+    world = detect_mpi_environment(environment)
     assert world is not None
     assert (world.size, world.rank, world.ours) == (size, rank, LAUNCHED_RANKS in environment)
 
@@ -68,17 +74,17 @@ def test_ranks_that_were_started_are_recognised(environment: dict[str, str], siz
     ],
 )
 def test_a_process_of_its_own_is_recognised(environment: dict[str, str]) -> None:
-    assert detect_world(environment) is None
+    assert detect_mpi_environment(environment) is None
 
 
 def test_our_launcher_is_believed_where_mpirun_says_nothing() -> None:
-    world = detect_world({LAUNCHED_RANKS: "3"})
+    world = detect_mpi_environment({LAUNCHED_RANKS: "3"})
     assert world is not None
     assert (world.size, world.ours) == (3, True)
 
 
 def test_ranks_must_be_those_that_were_started() -> None:
-    world = World("srun", 4, 0)
+    world = MpiEnvironment("srun", 4, 0)
     assert agreed_ranks(4, world) == agreed_ranks(1, world) == 4
     with pytest.raises(ConfigError, match=r"srun has started 4, the configuration wants 3.*Fix: "):
         agreed_ranks(3, world)
@@ -87,21 +93,21 @@ def test_ranks_must_be_those_that_were_started() -> None:
 def test_without_mpi4py_the_clone_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cpu_engine.comm.mpi", None)
     with pytest.raises(EnvironmentProblem, match="MPI cannot be used") as refused:
-        join_world(World("mpirun", 2, 0), Announcer(False))
+        join_world(MpiEnvironment("mpirun", 2, 0), Announcer(False))
     assert refused.value.fix == install_packages(*MPI)
 
 
 def test_a_launcher_of_another_mpi_is_explained() -> None:
-    require_one_world(World("mpiexec", 4, 0), 4, "Open MPI v5")
+    require_same_size(MpiEnvironment("mpiexec", 4, 0), 4, "Open MPI v5")
     with pytest.raises(
         EnvironmentProblem, match=r"mpiexec started 4 ranks.*rank 0 of 1 to Open MPI v5.*cluster\.mpirun"
     ) as refused:
-        require_one_world(World("mpiexec", 4, 0), 1, "Open MPI v5")
+        require_same_size(MpiEnvironment("mpiexec", 4, 0), 1, "Open MPI v5")
     assert f"(a matching pair: {install_packages(*MPI)})" in str(refused.value)
     with pytest.raises(EnvironmentProblem, match=r"srun --mpi=pmix"):
-        require_one_world(World("srun", 4, 0), 1, "Open MPI v5")
+        require_same_size(MpiEnvironment("srun", 4, 0), 1, "Open MPI v5")
     with pytest.raises(EnvironmentProblem, match=r"says that there are 4 ranks, Open MPI v5 says 2.*Fix: "):
-        require_one_world(World("srun", 4, 0), 2, "Open MPI v5")
+        require_same_size(MpiEnvironment("srun", 4, 0), 2, "Open MPI v5")
 
 
 # ------------------------------------------------------------------------------------------------ the command
@@ -143,7 +149,7 @@ def test_run_alone_is_the_default_job_of_the_shipped_file(monkeypatch, project_r
         return 0
 
     monkeypatch.setattr("hybrid.cli.commands.run._launch", launch)
-    monkeypatch.setattr("hybrid.cli.commands.run.detect_world", lambda environment: None)
+    monkeypatch.setattr("hybrid.cli.commands.run.detect_mpi_environment", lambda environment: None)
     assert main([]) == main(["--config", str(project_root / "configs" / "cluster.yaml")]) == 0
     assert launched[0] == launched[1]
     assert launched[0].ranks == DEFAULT_JOB_RANKS

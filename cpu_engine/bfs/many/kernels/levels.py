@@ -35,7 +35,9 @@ def count_up(depths, mask):
 
 @njit(cache=True)
 def first_at_least(targets, begin, end, bound):
-    """Index of the first of targets[begin:end], ascending, that is not below ``bound``."""
+    """Index of the first of targets[begin:end], ascending, that is not below ``bound``; for 0 without a look."""
+    if bound <= 0:
+        return begin
     while begin < end:
         middle = (begin + end) >> 1
         if targets[uint64(middle)] < bound:
@@ -58,21 +60,17 @@ def push_listed_share_step(t, rows, words, frontier, count, found, bounds, depth
     for i in range(count):
         u = uint64(frontier[i])
         word = front[u]
-        begin, end = begins[u], ends[u]
-        if low > 0:
-            begin = first_at_least(targets, begin, end, low)
+        begin, end = first_at_least(targets, begins[u], ends[u], low), ends[u]
         e = begin
-        while e < end:
+        while e < end and targets[uint64(e)] < high:
             v = targets[uint64(e)]
-            if v >= high:
-                break
-            e += 1
             new = word & ~seen[v]
             if new != NONE:
                 if fresh[v] == NONE:
                     found[uint64(total)] = v
                     total += 1
                 fresh[v] |= new
+            e += 1
         looked += e - begin
     for i in range(low, total):
         v = uint64(found[uint64(i)])
@@ -155,16 +153,11 @@ def push_share_step(t, rows, front, mask, frontier, count, fresh, bounds):
         u = uint64(frontier[i])
         word = front[u] & mask
         if word != NONE:
-            begin, end = begins[u], ends[u]
-            if low > 0:
-                begin = first_at_least(targets, begin, end, low)
+            begin, end = first_at_least(targets, begins[u], ends[u], low), ends[u]
             e = begin
-            while e < end:
-                v = targets[uint64(e)]
-                if v >= high:
-                    break
+            while e < end and targets[uint64(e)] < high:
+                fresh[targets[uint64(e)]] |= word
                 e += 1
-                fresh[v] |= word
             looked += e - begin
     return looked
 

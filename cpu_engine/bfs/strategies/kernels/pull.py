@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from cpu_engine.intrinsics.lists import append
+
 BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks go round robin to even out the threads
 
 
@@ -64,6 +66,14 @@ def pull_best_share_step(t, threads, best_in, visited, fresh, tree, depth, rest)
     return np.int64(left), found
 
 
+@njit(cache=True, inline="always")
+def mark_find(v, u, depth, level, parent, fresh):
+    """Give v the level after ``depth``, the parent u and the mark of a find."""
+    level[v] = depth + 1
+    parent[v] = u
+    fresh[v] = 1
+
+
 @njit(cache=True)
 def pull_all_share_step(t, threads, rows, visited, fresh, tree, depth, rest, tally):
     """Thread t's part of pull_all_step: best in-neighbours first, then the rows of those that are left.
@@ -81,13 +91,10 @@ def pull_all_share_step(t, threads, rows, visited, fresh, tree, depth, rest, tal
             u, more = find_visited(row_begin, row_end, sources, visited, v)
             looked += more
         if u >= 0:
-            level[v] = depth + 1
-            parent[v] = u
-            fresh[v] = 1
+            mark_find(v, u, depth, level, parent, fresh)
             found += 1
         else:
-            rest[left] = v
-            left += 1
+            left = append(rest, left, v)
     tally[0], tally[1], tally[2] = left, found, looked
 
 
@@ -129,14 +136,10 @@ def pull_rest_share_step(rows, visited, fresh, tree, depth, rest, found, tally):
             u, more = find_visited(row_begin, row_end, sources, visited, v)
             looked += more
         if u >= 0:
-            level[v] = depth + 1
-            parent[v] = u
-            fresh[v] = 1
-            found[size] = v
-            size += 1
+            mark_find(v, u, depth, level, parent, fresh)
+            size = append(found, size, v)
         else:
-            rest[left] = v
-            left += 1
+            left = append(rest, left, v)
     tally[0], tally[1], tally[2] = left, size, looked
 
 
@@ -183,8 +186,7 @@ def collect_level_step(level, depth, frontier):
     count = 0
     for v in range(level.size):
         if level[v] == depth:
-            frontier[count] = v
-            count += 1
+            count = append(frontier, count, v)
     return count
 
 

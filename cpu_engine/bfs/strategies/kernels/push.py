@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit, prange
 
 from cpu_engine.intrinsics.bisect import first_above
+from cpu_engine.intrinsics.lists import append
 
 
 @njit(cache=True)
@@ -25,6 +26,23 @@ def measure_frontier_step(row_begin, row_end, frontier, count, starts):
     return total
 
 
+@njit(cache=True, inline="always")
+def share_of_edges(t, threads, starts):
+    """Thread t's equal share of lists laid end to end: the list in which it begins, its first edge, and its end."""
+    total = starts[-1]
+    edge, last = total * t // threads, total * (t + 1) // threads
+    return first_above(starts, edge) - 1, edge, last
+
+
+@njit(cache=True, inline="always")
+def rest_of_row(vertices, row_begin, i, edge, last, starts, targets):
+    """The i-th vertex, what a share that has come to ``edge`` has of its list, and the edge after that."""
+    u = vertices[i]
+    stop = min(last, starts[i + 1])
+    first = row_begin[u] + edge - starts[i]
+    return u, targets[first : first + stop - edge], stop
+
+
 @njit(cache=True)
 def push_share_step(t, threads, rows, frontier, count, starts, visited, tree, depth, mine):
     """Expand thread t's equal share of the frontier's edges; return how many vertices it listed in ``mine``.
@@ -32,24 +50,17 @@ def push_share_step(t, threads, rows, frontier, count, starts, visited, tree, de
     Invariant, races, work: see push_step. With one thread, nothing is listed twice.
     """
     row_begin, targets, level, parent = rows.begin, rows.targets, tree.level, tree.parent
-    total = starts[count]
-    edge, last = total * t // threads, total * (t + 1) // threads
-    i = first_above(starts[: count + 1], edge) - 1
+    starts = starts[: count + 1]
+    i, edge, last = share_of_edges(t, threads, starts)
     size = 0
     while edge < last:
-        u = frontier[i]
-        stop = min(last, starts[i + 1])
-        first = row_begin[u] + edge - starts[i]
-        row = targets[first : first + stop - edge]
-        for j in range(row.size):
-            v = row[j]
+        u, row, edge = rest_of_row(frontier, row_begin, i, edge, last, starts, targets)
+        for v in row:
             if visited[v] == 0:
                 visited[v] = 1
                 level[v] = depth + 1
                 parent[v] = u
-                mine[size] = v
-                size += 1
-        edge = stop
+                size = append(mine, size, v)
         i += 1
     return size
 

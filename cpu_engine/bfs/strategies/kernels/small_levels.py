@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from cpu_engine.intrinsics.lines import ask_for_line
+from cpu_engine.intrinsics.lists import append
 from cpu_engine.intrinsics.team import join_team, leave_team, meet_team
 
 ROWS_AHEAD = 24  # vertices ahead at which a row's ends, and then its list, are asked for: a third off on a large grid
@@ -35,8 +36,7 @@ def push_stretch(rows, vertices, first, last, tree, depth, mine, size):
             if reach < distance[v]:
                 distance[v] = reach
                 parent[v] = u
-                mine[size] = v
-                size += 1
+                size = append(mine, size, v)
     return size, looked
 
 
