@@ -10,6 +10,7 @@ import difflib
 import gzip
 import lzma
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ REFUSED_MAGIC = {b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "z
 MOST_COMPRESSED = 20
 NEWLINE = ord("\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DATA_LINE = re.compile(rb"^[ \t\r\v\f,]*[^ \t\r\v\f,\n#%]", re.MULTILINE)  # neither blank nor a comment
 
 
 def check_file(path: Path) -> int:
@@ -143,6 +145,28 @@ class TextSource:
         self._used = min(end + 1, len(self._pending))
         self.lines_read += 1
         return show_text(line.rstrip(b"\r"), limit=None)
+
+    def skip_to(self, wanted: re.Pattern[bytes]) -> Iterator[bytes]:
+        """Hand out the lines before the one in which ``wanted`` is found, many at a time; ``next_line`` gives that one.
+
+        ``wanted`` begins with ``^`` and looks at one line. Millions of comments, one by one, would take half a minute.
+        """
+        while True:
+            found = wanted.search(self._pending, self._used)
+            if found is not None:
+                end = found.start()
+            else:
+                end = len(self._pending) if self._at_end else self._pending.rfind(b"\n") + 1
+            skipped = self._pending[self._used : end]
+            self._used += len(skipped)
+            if skipped:
+                self.lines_read += skipped.count(b"\n") + (not skipped.endswith(b"\n"))
+                yield skipped
+            if found is not None or self._at_end:
+                return
+            self._drop_used()
+            self._check_line_length()
+            self._fill()
 
     def expected_bytes(self) -> float:
         """About how long the whole text is, by how much of the file its first part took."""
