@@ -32,19 +32,22 @@ def files_of(path: Path) -> list[Path]:
             is_store = (path / "meta.json").exists() and (path / "out_offsets.npy").exists()
             if is_store or not found:
                 return [path]
-            folder = next((entry for entry in found if entry.is_dir()), None)
-            if folder is not None:
-                fix = f"name the files by a pattern, such as {path}/*.txt"
-                raise InputError("is a directory among the part files of a graph", path=folder, fix=fix)
-            return found
+            return _without_folders(found, f"name the files by a pattern, such as {path}/*.txt")
         if not path.exists() and glob.has_magic(str(path)):
             found = sorted(map(Path, glob.glob(str(path))))
             if not found:
                 raise InputError("no file fits this pattern", path=path, fix="check the folder and the pattern")
-            return found
+            return _without_folders(found, "narrow the pattern, so that it fits the part files alone")
     except OSError:
         pass  # opening it will say what is wrong
     return [path]
+
+
+def _without_folders(found: list[Path], fix: str) -> list[Path]:
+    folder = next((entry for entry in found if entry.is_dir()), None)
+    if folder is not None:
+        raise InputError("is a directory among the part files of a graph", path=folder, fix=fix)
+    return found
 
 
 def name_of(path: Path) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.formats.bounds import current_bounds
+from cpu_engine.graph.store.npy import open_regular
 
 Progress = Callable[[int, int], None]
 
@@ -55,6 +56,13 @@ def check_file(path: Path) -> int:
     if not os.access(path, os.R_OK):
         raise InputError("may not be read", path=path, fix="give yourself the right to read it (chmod u+r)")
     return info.st_size
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)  # type: ignore[return-value]
+    except ValueError as error:  # it took the place of the file just now
+        raise InputError(str(error), path=path, fix="write the graph to a file first") from None
 
 
 def _nearest_name(path: Path) -> str:
@@ -99,7 +107,7 @@ class TextSource:
         self._line_start = 0
         self._text_read = 0
         self._at_end = False
-        self._file = path.open("rb")
+        self._file = _open(path)
         self._stream: BinaryIO = self._file
         try:
             self.compression = compression_of(self._start(), path)
