@@ -16,6 +16,7 @@ from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import adjacency, edge_list, graph500
+from cpu_engine.graph.formats.bounds import current_bounds
 
 JOINABLE = (edge_list.NAME, adjacency.NAME, graph500.PLAIN, graph500.PACKED)  # formats without a header or a size
 _MOST_NOTES = 5
@@ -70,6 +71,7 @@ def require_joinable(format: str, path: Path) -> None:
 
 def join(path: Path, files: list[Path], parts: list[EdgeList]) -> EdgeList:
     """One list of all edges; the parts are emptied on the way, so that the edges are in memory once."""
+    current_bounds().require_edges(sum(part.edge_count for part in parts), path)
     filled = [(file, part) for file, part in zip(files, parts, strict=True) if part.edge_count]
     _require_agreement(filled)
     notes = [f"{file.name}: {note}" for file, part in zip(files, parts, strict=True) for note in part.notes]

@@ -189,6 +189,9 @@ def test_a_packed_part_is_held_to_the_bounds_and_to_the_memory(tmp_path, monkeyp
     spoil(tmp_path, "bomb")
     with bounded(Bounds(edges=50_000, vertices=10, text_bytes=1 << 20, line_bytes=100)), pytest.raises(TooLarge):
         read_graph(tmp_path)
+    together = Bounds(edges=100_000, vertices=10, text_bytes=1 << 20, line_bytes=100)
+    with bounded(together), pytest.raises(TooLarge):  # each part alone is small enough
+        read_graph(tmp_path)
     little = tmp_path.with_name("meminfo")
     little.write_text("MemAvailable: 100 kB\n")
     monkeypatch.setattr(memory, "_MEMINFO", little)
