@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cpu_engine.graph.store.npy import open_regular
 from hybrid.config.schema import GraphConfig
 from hybrid.devices.model import USUAL_EXCHANGE, DeviceModel, ExchangeCosts, FileCosts, Sample, fit_line
 from hybrid.devices.profiles import PROFILES, THIS_MACHINE, Simulation, fixed_delay
@@ -22,6 +23,7 @@ from hybrid.graphs.opening import cache_folder
 from hybrid.results.atomic_write import atomic_write
 
 VERSION = 1  # of the file's layout
+_LONGEST = 1 << 20  # bytes; ours has a few thousand
 _log = logging.getLogger(__name__)
 
 
@@ -164,10 +166,11 @@ def load_calibration(folder: Path | None = None) -> Calibration | None:
     """Read this machine's figures; None if there are none of this version or the file is damaged (the log says so)."""
     path = calibration_path(folder)
     try:
-        found = _from_plain(json.loads(path.read_text(encoding="utf-8")))
+        with open_regular(path) as stream:
+            found = _from_plain(json.loads(stream.read(_LONGEST)))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         _log.warning("%s is not used (%s: %s). Fix: run `python run.py calibrate`", path, type(error).__name__, error)
         return None
     if found.host != socket.gethostname():

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.store.npy import open_regular, read_npy
 from cpu_engine.hub_core.kernels.index import (
     FAR,
     close_row_step,
@@ -35,6 +36,7 @@ from hybrid.results.atomic_write import atomic_write
 VERSION = 1  # of the file's layout
 _FOLDER = "indexes"
 _MAGIC = b"tandem-core-index\n"
+_HEAD_BYTES = 1 << 16  # more than the heads of the file and of the array have
 _log = logging.getLogger(__name__)
 
 
@@ -113,11 +115,12 @@ def index_path(folder: Path, graph: Graph, core_size: int) -> Path:
 def load_index(path: Path, core_size: int) -> CoreIndex | None:
     """What is stored there; None if nothing is, or if it is damaged (the log says so, and it is removed)."""
     try:
-        content = path.read_bytes()
+        with open_regular(path) as stream:
+            content = stream.read(2 * core_size**2 + _HEAD_BYTES)  # what compresses badly grows by less
         return _parse(content, core_size)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         _log.warning("%s is not used, and removed: %s", path, error)
         forget_index(path)
         return None
@@ -154,7 +157,8 @@ def _parse(content: bytes, core_size: int) -> CoreIndex:
     if hashlib.blake2b(payload, digest_size=16).hexdigest() != head["checksum"]:
         raise ValueError("its checksum is wrong")
     try:
-        distance = np.load(io.BytesIO(zlib.decompress(payload)), allow_pickle=False)
+        text = zlib.decompressobj().decompress(payload, core_size**2 + _HEAD_BYTES)
+        distance = read_npy(io.BytesIO(text))
     except zlib.error as error:
         raise ValueError(str(error)) from error
     if distance.shape != (core_size, core_size) or distance.dtype != np.uint8:

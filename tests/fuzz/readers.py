@@ -8,13 +8,16 @@ from __future__ import annotations
 import contextlib
 import gzip
 import lzma
+import os
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.build.builder import build_graph
+from cpu_engine.graph.build.extent import path_extent
 from cpu_engine.graph.formats import read_graph, sniff
 from tests.fuzz import require_one_line
 
@@ -64,6 +67,26 @@ def damaged(rng: random.Random, content: bytes) -> bytes:
     return bytes(text)
 
 
+def as_parts(rng: random.Random, file: Path, content: bytes) -> Path:
+    """The file in pieces, in a folder with what else may lie in one; the folder, or a pattern."""
+    folder = _folder / "parts"
+    folder.mkdir()
+    at = rng.randrange(len(content) + 1)
+    for name, part in (("a", content[:at]), ("b", content[at:]), (rng.choice(["_c", "\x1b[2J", "\udcff"]), content)):
+        part = rng.choice([part, part, damaged(rng, part), gzip.compress(part)])
+        (folder / name).write_bytes(part)
+    kind = rng.randrange(12)
+    if kind == 0:
+        os.mkfifo(folder / "pipe")
+    elif kind == 1:
+        (folder / "link").symlink_to(rng.choice(["link", "absent", "/dev/zero", str(file), "."]))
+    elif kind == 2:
+        (folder / "inner").mkdir()
+    return rng.choice(
+        [folder, folder, folder / "*", folder / "[a-b]", _folder / "p?rts" / "*", folder / "**", folder / "["]
+    )
+
+
 def case(rng: random.Random) -> None:
     """Read one hostile file, by its content or by a format that it may not have."""
     name, content = rng.choice(_samples)
@@ -74,6 +97,7 @@ def case(rng: random.Random) -> None:
         content = damaged(rng, rng.choice([gzip.compress, lzma.compress])(content))
     file = _folder / name
     file.write_bytes(content)
+    path = file if rng.random() < 0.85 else as_parts(rng, file, content)
     formats = [
         "auto",
         "auto",
@@ -86,14 +110,18 @@ def case(rng: random.Random) -> None:
         "dimacs",
         "ldbc",
         "graph500",
+        "adjacency",
     ]
     try:
         with contextlib.suppress(InputError):
             sniff(file)
-        edges = read_graph(file, format=rng.choice(formats))
+        with contextlib.suppress(InputError):
+            path_extent(path, rng.choice(formats))
+        edges = read_graph(path, format=rng.choice(formats))
         if edges.src.size < 10_000:
             build_graph(edges, directed=rng.choice([True, False, None]))
     except InputError as error:
         require_one_line(error)
     finally:
         file.unlink(missing_ok=True)
+        shutil.rmtree(_folder / "parts", ignore_errors=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -159,7 +162,9 @@ def test_an_index_is_kept_and_found_again(graph: Graph, tmp_path: Path) -> None:
     assert core_digest(graph, 40) != core_digest(other, 40)
 
 
-@pytest.mark.parametrize("damage", ["torn", "flipped", "foreign", "other core", "other layout"])
+@pytest.mark.parametrize("damage", [
+    "torn", "flipped", "foreign", "other core", "other layout", "nested", "pipe", "bomb",
+])  # fmt: skip
 def test_a_damaged_index_counts_as_none(graph: Graph, tmp_path: Path, damage: str) -> None:
     path = tmp_path / "x.index"
     store_index(path, index_of(graph, 41 if damage == "other core" else 40))
@@ -172,6 +177,16 @@ def test_a_damaged_index_counts_as_none(graph: Graph, tmp_path: Path, damage: st
         path.write_bytes(b"something else")
     elif damage == "other layout":
         path.write_bytes(content.replace(b'"version": 1', b'"version": 9'))
+    elif damage == "nested":
+        path.write_bytes(b"tandem-core-index\n" + b"[" * 60_000)
+    elif damage == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    elif damage == "bomb":
+        payload = zlib.compress(bytes(1 << 24))
+        digest = hashlib.blake2b(payload, digest_size=16).hexdigest().encode()
+        head = b'{"version": 1, "k": 40, "checksum": "%s"}\n' % digest
+        path.write_bytes(b"tandem-core-index\n" + head + payload)
     assert load_index(path, 40) is None
     assert not path.exists()
 

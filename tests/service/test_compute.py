@@ -95,6 +95,31 @@ def test_work_is_stopped_whenever_that_is_asked(when_open: bool) -> None:
     assert ended == ["cancelled"]
 
 
+def test_work_is_stopped_though_the_signal_comes_while_an_object_is_destroyed() -> None:
+    """Python ignores what is raised in ``__del__``; the work must end all the same."""
+    compute, ended = make(), []
+
+    class Destroyed:
+        def __del__(self) -> None:
+            compute.stop(piece, "cancelled")
+            spin_until(lambda: False)
+
+    def do() -> None:
+        try:
+            with compute.interruptible():
+                Destroyed()
+                spin_until(lambda: False)
+            ended.append("went on")
+        except Stopped:
+            ended.append(piece.stop_reason)
+        compute.close(stop_running=False)
+
+    piece = Piece(do)
+    compute.submit(piece)
+    compute.run()
+    assert ended == ["cancelled"]
+
+
 def test_more_queries_than_a_batch_holds_are_all_answered_around_work() -> None:
     compute, queries = make(), [Asked() for _ in range(8)]
 

@@ -164,3 +164,13 @@ def test_asked_for_by_a_job_and_killed_with_the_service(tmp_path: Path) -> None:
     assert directory.is_dir()
     Workers(Config(), tmp_path / "journal", lambda: None).sweep()
     assert not directory.exists()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"/dev/shm/tandem-exchange-\0", b"", None])
+def test_a_damaged_note_of_a_directory_is_passed_over(tmp_path: Path, content: bytes | None) -> None:
+    note = tmp_path / "worker-0.directory"
+    if content is None:
+        os.mkfifo(note)  # nor is it waited for
+    else:
+        note.write_bytes(content)
+    Workers(Config(), tmp_path, lambda: None).sweep()

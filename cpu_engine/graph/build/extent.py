@@ -27,7 +27,7 @@ from cpu_engine.graph.formats import (
 )
 from cpu_engine.graph.formats.part_files import files_of
 from cpu_engine.graph.formats.source import TextSource, check_file
-from cpu_engine.graph.formats.survey import survey_text
+from cpu_engine.graph.formats.survey import as_id, survey_text
 from cpu_engine.graph.memory import require_bytes
 
 EDGES_PER_VERTEX = 16  # of a text that does not say
@@ -154,11 +154,12 @@ def _declared_sizes(text: bytes, name: str) -> Extent | None:
     lines = text[: 1 << 16].decode("latin-1").splitlines()
     for line in lines:
         words = line.split()
-        if name == dimacs.NAME and words[:2] == ["p", "sp"] and len(words) == 4 and all(map(str.isdigit, words[2:])):
-            return Extent(int(words[3]), int(words[2]), True, True)
-        if name == matrix_market.NAME and len(words) == 3 and all(map(str.isdigit, words)):
+        sizes = [as_id(word) for word in words[-3:]]
+        if name == dimacs.NAME and words[:2] == ["p", "sp"] and len(words) == 4 and min(sizes[1:]) >= 0:
+            return Extent(sizes[2], sizes[1], True, True)
+        if name == matrix_market.NAME and len(words) == 3 and min(sizes) >= 0:
             banner = lines[0].lower().split()
-            return Extent(int(words[2]), int(words[0]), "pattern" not in banner, "symmetric" not in banner)
+            return Extent(sizes[2], sizes[0], "pattern" not in banner, "symmetric" not in banner)
     return None
 
 

@@ -5,6 +5,7 @@ Invariant: arcs are directed, ids run from 1 to the declared count, and there ar
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from cpu_engine.counted import count, plural
@@ -15,6 +16,7 @@ from cpu_engine.graph.formats.source import Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
 
 NAME = "dimacs"
+_NO_COMMENT = re.compile(rb"^[ \t\r\v\f]*(?!c(?:\s|\Z))\S", re.MULTILINE)
 
 
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
@@ -38,14 +40,12 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
 
 
 def _problem(source: TextSource) -> tuple[int, int, str]:
-    line: str | None
-    while (line := source.next_line()) is not None:
-        words = line.split()
-        if not words or words[0] == "c":
-            continue
-        if len(words) == 4 and words[:2] == ["p", "sp"] and as_id(words[2]) >= 0 and as_id(words[3]) >= 0:
-            return as_id(words[2]), as_id(words[3]), line.strip()
-        break
+    for _ in source.skip_to(_NO_COMMENT):
+        pass
+    line = source.next_line()
+    words = [] if line is None else line.split()
+    if line is not None and len(words) == 4 and words[:2] == ["p", "sp"] and min(map(as_id, words[2:])) >= 0:
+        return as_id(words[2]), as_id(words[3]), line.strip()
     raise InputError(
         "expected the problem line 'p sp vertices arcs'",
         path=source.path,

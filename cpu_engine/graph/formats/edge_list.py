@@ -7,6 +7,7 @@ consistent with all the others; what was decided about that line is in the notes
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -18,13 +19,13 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.distinct import distinct_ids
 from cpu_engine.graph.formats.rows import Numbers, RowLayout, read_rows, row_error, split_columns
-from cpu_engine.graph.formats.source import Block, Progress, TextSource
+from cpu_engine.graph.formats.source import DATA_LINE, Block, Progress, TextSource
 from cpu_engine.graph.formats.survey import SURVEY_BYTES, as_id, survey_text
 from cpu_engine.graph.kernels import parse
 
 NAME = "edge-list"
-_SNAP_KIND = re.compile(r"^#\s*(un)?directed\s+graph\b", re.IGNORECASE)
-_SNAP_EDGES = re.compile(r"^[#%].*\bEdges:\s*(\d+)", re.IGNORECASE)
+_SNAP_KIND = re.compile(rb"^#[^\S\n]*(un)?directed[^\S\n]+graph\b", re.IGNORECASE | re.MULTILINE)
+_SNAP_EDGES = re.compile(rb"^[#%][^\n]*\bEdges:[^\S\n]*(\d+)", re.IGNORECASE | re.MULTILINE)
 
 
 def layout_of(columns: int) -> RowLayout:
@@ -81,14 +82,12 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
 def _first_line(source: TextSource) -> tuple[str | None, int, bool | None]:
     """The first line with data, and what SNAP's comments before it say: the edge count (-1: none), the direction."""
     promised, directed = -1, None
-    while (line := source.next_line()) is not None:
-        if split_columns(line):
-            return line, promised, directed
-        if match := _SNAP_EDGES.match(line):
-            promised = int(match[1])
-        if match := _SNAP_KIND.match(line):
+    for comments in source.skip_to(DATA_LINE):
+        for match in deque(_SNAP_EDGES.finditer(comments), 1):  # the last counts
+            promised = as_id(match[1].decode())
+        for match in deque(_SNAP_KIND.finditer(comments), 1):
             directed = match[1] is None
-    return None, promised, directed
+    return source.next_line(), promised, directed
 
 
 def _column_error(path: Path, line: int, text: str, columns: int) -> InputError:

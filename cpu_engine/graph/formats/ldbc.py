@@ -6,22 +6,25 @@ leads to the same graph.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
-from cpu_engine.graph.formats.rows import Numbers, RowLayout, read_rows, split_columns
-from cpu_engine.graph.formats.source import Progress, TextSource, check_file
+from cpu_engine.graph.formats.rows import Numbers, RowLayout, read_rows
+from cpu_engine.graph.formats.source import DATA_LINE, Progress, TextSource, check_file
 from cpu_engine.graph.formats.survey import as_id, survey_text
 
 NAME = "ldbc"
 CHUNK = 1 << 20
 LONGEST_PROPERTY = 1 << 16  # bytes of a line of a .properties file,
 MOST_PROPERTIES = 10_000  # and lines of it that count
+_PROPERTY = re.compile(rb"^[ \t\r\v\f]*graph\.", re.MULTILINE)
 _PART = re.compile(r"^(?P<stem>.+)\.(?P<part>e|v)(?P<packed>\.gz|\.xz)?$")
 _NUMERIC_TYPES = ("real", "int", "integer", "float", "double", "long")
 
@@ -127,13 +130,18 @@ def _read_properties(path: Path) -> tuple[dict[str, str], dict[str, int]]:
     """Keys without 'graph.<name>.', their values, and the lines where they stand."""
     raw: dict[str, tuple[str, int]] = {}
     with TextSource(path, longest_line=LONGEST_PROPERTY) as source:
-        while (line := source.next_line()) is not None:
-            if found := split_property(line):
-                raw[found[0]] = (found[1], source.lines_read)
-            if len(raw) > MOST_PROPERTIES:
+        for count in itertools.count(1):
+            for _ in source.skip_to(_PROPERTY):
+                pass
+            line = source.next_line()
+            if line is None:
+                break
+            if count > MOST_PROPERTIES:
                 raise InputError(
                     f"has more than {MOST_PROPERTIES} properties", path=path, fix="name the .e file instead"
                 )
+            if found := split_property(line):
+                raw[found[0]] = (found[1], source.lines_read)
     # The graph's name may contain dots: it is what all keys have in common.
     name = next((key.removesuffix(".edge-file") for key in raw if key.endswith(".edge-file")), "")
     name = name or next((key.removesuffix(".directed") for key in raw if key.endswith(".directed")), "")
@@ -220,9 +228,8 @@ def _check(described: Description, vertices: np.ndarray, edges: Numbers) -> None
 def line_of_row(path: Path, row: int) -> int:
     """The line number of data row ``row`` (from 0): a second pass over the file, only for an error message."""
     with TextSource(path) as source:
-        while (line := source.next_line()) is not None:
-            if split_columns(line):
-                if row == 0:
-                    break
-                row -= 1
+        for block in source.blocks():
+            for found in islice(DATA_LINE.finditer(block.text), row, None):
+                return block.lines_before + block.text.count(b"\n", 0, found.start()) + 1
+            row -= len(DATA_LINE.findall(block.text))
         return source.lines_read

@@ -16,7 +16,7 @@ from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.rows import RowLayout, read_rows, split_columns
-from cpu_engine.graph.formats.source import Progress, TextSource
+from cpu_engine.graph.formats.source import DATA_LINE, Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
 from cpu_engine.graph.formats.text_output import highest_id, lowest_id, write_edge_lines
 
@@ -25,7 +25,7 @@ BANNER = "%%MatrixMarket"
 FIELDS = ("pattern", "integer", "real")
 SYMMETRIES = ("general", "symmetric")
 _SHIFT_COMMENT = "% tandem: row and column 1 are vertex 0"
-_SHIFT = re.compile(r"^% tandem: row and column 1 are vertex 0\s*$")
+_SHIFT = re.compile(rb"^% tandem: row and column 1 are vertex 0[^\S\n]*$", re.MULTILINE)
 
 
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
@@ -93,14 +93,11 @@ def _banner(source: TextSource) -> tuple[str, str]:
 def _size(source: TextSource) -> tuple[int, int, str, int, bool]:
     """(n, entries, the line, its number, whether ids were shifted)"""
     shifted = False
-    while (line := source.next_line()) is not None:
-        shifted = shifted or _SHIFT.match(line) is not None
-        tokens = split_columns(line)
-        if not tokens:
-            continue
-        sizes = [as_id(token) for token in tokens]
-        if len(sizes) != 3 or min(sizes) < 0:
-            break
+    for comments in source.skip_to(DATA_LINE):
+        shifted = shifted or _SHIFT.search(comments) is not None
+    line = source.next_line()
+    sizes = [] if line is None else [as_id(token) for token in split_columns(line)]
+    if line is not None and len(sizes) == 3 and min(sizes) >= 0:
         if sizes[0] != sizes[1]:
             raise InputError(
                 f"the matrix has {plural(sizes[0], 'row')} and {plural(sizes[1], 'column')}, "

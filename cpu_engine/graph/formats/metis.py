@@ -12,7 +12,7 @@ from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.rows import Numbers, RaggedLayout, read_ragged, split_columns
-from cpu_engine.graph.formats.source import Progress, TextSource
+from cpu_engine.graph.formats.source import DATA_LINE, Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
 from cpu_engine.graph.formats.symmetry import edge_without_reverse, is_symmetric
 
@@ -78,10 +78,12 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
 
 
 def _header_line(source: TextSource) -> str:
-    while (line := source.next_line()) is not None:
-        if split_columns(line):
-            return line.strip()
-    raise InputError("the file is empty, it has no METIS header", path=source.path, fix=_HEADER_FIX)
+    for _ in source.skip_to(DATA_LINE):
+        pass
+    line = source.next_line()
+    if line is None:
+        raise InputError("the file is empty, it has no METIS header", path=source.path, fix=_HEADER_FIX)
+    return line.strip()
 
 
 def _check_counts(header: Header, edges: Numbers, path: Path, line: int, value: str) -> None:

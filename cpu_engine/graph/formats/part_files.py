@@ -16,6 +16,7 @@ from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats import adjacency, edge_list, graph500
+from cpu_engine.graph.formats.bounds import current_bounds
 
 JOINABLE = (edge_list.NAME, adjacency.NAME, graph500.PLAIN, graph500.PACKED)  # formats without a header or a size
 _MOST_NOTES = 5
@@ -32,19 +33,22 @@ def files_of(path: Path) -> list[Path]:
             is_store = (path / "meta.json").exists() and (path / "out_offsets.npy").exists()
             if is_store or not found:
                 return [path]
-            folder = next((entry for entry in found if entry.is_dir()), None)
-            if folder is not None:
-                fix = f"name the files by a pattern, such as {path}/*.txt"
-                raise InputError("is a directory among the part files of a graph", path=folder, fix=fix)
-            return found
+            return _without_folders(found, f"name the files by a pattern, such as {path}/*.txt")
         if not path.exists() and glob.has_magic(str(path)):
             found = sorted(map(Path, glob.glob(str(path))))
             if not found:
                 raise InputError("no file fits this pattern", path=path, fix="check the folder and the pattern")
-            return found
+            return _without_folders(found, "narrow the pattern, so that it fits the part files alone")
     except OSError:
         pass  # opening it will say what is wrong
     return [path]
+
+
+def _without_folders(found: list[Path], fix: str) -> list[Path]:
+    folder = next((entry for entry in found if entry.is_dir()), None)
+    if folder is not None:
+        raise InputError("is a directory among the part files of a graph", path=folder, fix=fix)
+    return found
 
 
 def name_of(path: Path) -> str:
@@ -67,6 +71,7 @@ def require_joinable(format: str, path: Path) -> None:
 
 def join(path: Path, files: list[Path], parts: list[EdgeList]) -> EdgeList:
     """One list of all edges; the parts are emptied on the way, so that the edges are in memory once."""
+    current_bounds().require_edges(sum(part.edge_count for part in parts), path)
     filled = [(file, part) for file, part in zip(files, parts, strict=True) if part.edge_count]
     _require_agreement(filled)
     notes = [f"{file.name}: {note}" for file, part in zip(files, parts, strict=True) for note in part.notes]

@@ -20,9 +20,11 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.formats.bounds import current_bounds
 from cpu_engine.graph.formats.source import Block, TextSource, show_text
 from cpu_engine.graph.kernels import parse
+from cpu_engine.graph.memory import require_bytes
 
 HIGHEST_ID = np.iinfo(np.int64).max
 MOST_THREADS = 4  # reading and decompressing is one thread's work, which more parsers only wait for
+ASKED_BYTES = 256 << 20  # each time that this much more is filled: how much there is shows only while it is unpacked
 _NO_INTS, _NO_FLOATS = np.empty(0, np.int64), np.empty(0, np.float64)
 
 
@@ -59,6 +61,11 @@ class GrowingArray:
 
     def append(self, values: np.ndarray) -> None:
         needed = self._used + len(values)
+        size = self._array.itemsize
+        if needed * size // ASKED_BYTES > self._used * size // ASKED_BYTES:
+            require_bytes(
+                ASKED_BYTES, "reading more of the edges", "use a machine with more memory, or a smaller graph"
+            )
         if needed > len(self._array):
             self._array.resize(max(needed, len(self._array) * 5 // 4), refcheck=False)
         self._array[self._used : needed] = values

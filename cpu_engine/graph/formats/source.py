@@ -10,6 +10,7 @@ import difflib
 import gzip
 import lzma
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import numpy as np
 
 from cpu_engine.errors import InputError
 from cpu_engine.graph.formats.bounds import current_bounds
+from cpu_engine.graph.store.npy import open_regular
 
 Progress = Callable[[int, int], None]
 
@@ -31,6 +33,7 @@ REFUSED_MAGIC = {b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "z
 MOST_COMPRESSED = 20
 NEWLINE = ord("\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DATA_LINE = re.compile(rb"^[ \t\r\v\f,]*[^ \t\r\v\f,\n#%]", re.MULTILINE)  # neither blank nor a comment
 
 
 def check_file(path: Path) -> int:
@@ -53,6 +56,13 @@ def check_file(path: Path) -> int:
     if not os.access(path, os.R_OK):
         raise InputError("may not be read", path=path, fix="give yourself the right to read it (chmod u+r)")
     return info.st_size
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)  # type: ignore[return-value]
+    except ValueError as error:  # it took the place of the file just now
+        raise InputError(str(error), path=path, fix="write the graph to a file first") from None
 
 
 def _nearest_name(path: Path) -> str:
@@ -97,7 +107,7 @@ class TextSource:
         self._line_start = 0
         self._text_read = 0
         self._at_end = False
-        self._file = path.open("rb")
+        self._file = _open(path)
         self._stream: BinaryIO = self._file
         try:
             self.compression = compression_of(self._start(), path)
@@ -143,6 +153,28 @@ class TextSource:
         self._used = min(end + 1, len(self._pending))
         self.lines_read += 1
         return show_text(line.rstrip(b"\r"), limit=None)
+
+    def skip_to(self, wanted: re.Pattern[bytes]) -> Iterator[bytes]:
+        """Hand out the lines before the one in which ``wanted`` is found, many at a time; ``next_line`` gives that one.
+
+        ``wanted`` begins with ``^`` and looks at one line. Millions of comments, one by one, would take half a minute.
+        """
+        while True:
+            found = wanted.search(self._pending, self._used)
+            if found is not None:
+                end = found.start()
+            else:
+                end = len(self._pending) if self._at_end else self._pending.rfind(b"\n") + 1
+            skipped = self._pending[self._used : end]
+            self._used += len(skipped)
+            if skipped:
+                self.lines_read += skipped.count(b"\n") + (not skipped.endswith(b"\n"))
+                yield skipped
+            if found is not None or self._at_end:
+                return
+            self._drop_used()
+            self._check_line_length()
+            self._fill()
 
     def expected_bytes(self) -> float:
         """About how long the whole text is, by how much of the file its first part took."""

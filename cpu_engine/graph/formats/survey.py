@@ -5,13 +5,16 @@ Invariant: only whole lines are looked at, so a survey of a part of a file never
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 from cpu_engine.graph.formats.rows import split_columns
 
 SURVEY_BYTES = 64 << 10  # some 5,000 lines: enough to tell the formats apart, read in milliseconds
 FEWEST_LINES = 20
+MOST_LINES = 10_000  # of a longer survey, which may have a hub's line and then millions of short ones
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,9 @@ class Survey:
 def survey_text(text: bytes, whole: bool) -> Survey:
     """Survey the first lines of ``text``; ``whole`` says that it is the whole file."""
     if len(text) > SURVEY_BYTES or not whole:
-        # A hub's adjacency line may fill the usual window: then all that is in memory counts, and the cut line too.
+        # A hub's adjacency line may fill the usual window: then what is in memory counts, and the cut line too.
         few = text.count(b"\n", 0, SURVEY_BYTES) < FEWEST_LINES
-        limit = len(text) if few else SURVEY_BYTES
+        limit = _end_of_line(text, MOST_LINES) if few else SURVEY_BYTES
         whole = whole and limit == len(text)
         if not whole:
             cut = text.rfind(b"\n", 0, limit) + 1
@@ -55,6 +58,11 @@ def survey_text(text: bytes, whole: bool) -> Survey:
         elif not line.strip():
             blank += 1
     return Survey(tuple(lines), first_line, blank, whole)
+
+
+def _end_of_line(text: bytes, number: int) -> int:
+    found = next(islice(re.finditer(b"\n", text), number - 1, None), None)
+    return len(text) if found is None else found.end()
 
 
 def as_id(token: str) -> int:

@@ -24,6 +24,7 @@ from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.array_folder import retire, sweep, sync_directory
 from cpu_engine.graph.store.graph_store import FORMAT_VERSION, open_store, remember_as_sound, write_beside
+from cpu_engine.graph.store.npy import open_regular
 from cpu_engine.graph.store.remembered import Memory, identity_of
 
 BUILD_VERSION = 2  # raised whenever the same input would build to a different graph
@@ -91,10 +92,12 @@ def file_digest(path: str | Path, cache_dir: Path) -> str:
         if remembered is not None:
             return remembered
         hasher = hashlib.blake2b(digest_size=32)
-        with open(real, "rb") as stream:
+        with open_regular(real) as stream:
             while block := stream.read(_BLOCK):
                 hasher.update(block)
         unchanged = identity_of([real]) == identity
+    except ValueError as error:
+        raise InputError(str(error), path=path, fix="write the graph to a file first") from error
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror}", path=path, fix="check the name and the permissions"

@@ -6,6 +6,7 @@ Points of one folder belong to one configuration, graph and machine: anything el
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -118,7 +119,7 @@ class Journal:
             if not new:
                 self._require_same(identity)
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = (self.folder / POINTS_NAME).open("a+", encoding="utf-8")
+            self._file = (self.folder / POINTS_NAME).open("a+", encoding="utf-8", errors="replace")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if new:
                 marked = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **identity}
@@ -152,7 +153,7 @@ class Journal:
         path = self.folder / SWEEP_NAME
         try:
             there = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             there = None
         if not isinstance(there, dict) or there.get("format") != FORMAT_MARK:
             raise EnvironmentProblem(
@@ -177,13 +178,11 @@ class Journal:
         lines = self._file.read().splitlines(keepends=True)
         kept = []
         for line in lines:
-            try:
-                point = point_from_json(json.loads(line)) if line.endswith("\n") else None
-            except (ValueError, TypeError, KeyError):
-                point = None
-            if point is not None:
-                kept.append(line)
-                self.points[point.setting] = point
+            with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+                if line.endswith("\n"):
+                    point = point_from_json(json.loads(line))
+                    self.points[point.setting] = point
+                    kept.append(line)
         if len(kept) < len(lines):
             note(f"{len(lines) - len(kept)} line(s) of {POINTS_NAME} were torn or damaged: measured again")
             self._file.seek(0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 WAKE = signal.SIGUSR1
 LONGEST_GATHERING = 16  # times the wait for one more query
 _SHORTEST_S = 0.0005
-_COMPILING_S = 0.01  # work that is to end while a kernel is compiled, or loaded, is looked at again after so long
+_COMPILING_S = 0.01  # work that is to end where nothing may be raised (a kernel is compiled) is looked at again then
 
 
 class Stopped(BaseException):
@@ -161,10 +162,13 @@ class Compute:
         """Compute until closed. On the main thread: only there do signals arrive."""
         self._thread = threading.get_ident()
         before = [(number, signal.signal(number, self._interrupt)) for number in (WAKE, signal.SIGALRM)]
+        report = sys.unraisablehook
+        sys.unraisablehook = lambda lost: self._raise_again() if lost.exc_type is Stopped else report(lost)
         try:
             while self._turn():
                 pass
         finally:
+            sys.unraisablehook = report
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in before:
                 signal.signal(number, handler)
@@ -279,6 +283,11 @@ class Compute:
         if self._waiting:
             rest = self._undisturbed_until - time.perf_counter()
             signal.setitimer(signal.ITIMER_REAL, max(_SHORTEST_S, rest))
+
+    def _raise_again(self) -> None:
+        """`Stopped` met an object's ``__del__``, out of which Python lets nothing be raised: the work still runs."""
+        self._told = False
+        signal.setitimer(signal.ITIMER_REAL, _COMPILING_S)
 
     def _wake(self) -> None:
         if self._thread is not None:

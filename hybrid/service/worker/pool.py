@@ -19,6 +19,7 @@ from typing import Any
 
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
 from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.store.npy import open_regular
 from hybrid.config.schema import Config
 from hybrid.planning.plan import Plan, make_plan
 from hybrid.service.worker.life import OFF, READY
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 _SETTLED_S = 5.0  # a worker stays with its graph at least so long after it was last asked
 _MANY = 1 << 16  # searches: a service goes on
 _BEFORE = "no graph is there yet"
+_LONGEST_NOTE = 1 << 16  # bytes of a path
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +96,9 @@ class Workers:
     def sweep(self) -> None:
         """Remove exchange directories that a service which was killed noted in this journal."""
         for note in self._folder.glob("worker-*.directory"):
-            with contextlib.suppress(OSError):
-                remove_directory_of_killed(Path(note.read_text()))
+            with contextlib.suppress(OSError, ValueError):  # a damaged note names no directory
+                with open_regular(note) as stream:
+                    remove_directory_of_killed(Path(stream.read(_LONGEST_NOTE).decode()))
                 note.unlink()
 
     def plans(self, name: str, graph: Graph, mode: str) -> GraphPlans:

@@ -161,8 +161,8 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(
     first = (folder / "points.jsonl").read_text()
     assert len(first.splitlines()) == 3
 
-    with (folder / "points.jsonl").open("a") as torn:
-        torn.write('{"setting": {"engine": "asy')
+    with (folder / "points.jsonl").open("a", errors="surrogateescape") as torn:
+        torn.write("[" * 60_000 + "\n\udcff\n" + '{"setting": {"engine": "asy')
     again: list[Setting] = []
 
     def counted(self: tune.Sweep, setting: Setting) -> Point:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
 import os
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 
 from cpu_engine.errors import InputError
+from cpu_engine.graph.build.extent import path_extent
 from cpu_engine.graph.formats import read_graph, sniff
+from cpu_engine.graph.formats.source import TextSource
+from cpu_engine.graph.formats.survey import MOST_LINES, survey_text
 
 pytestmark = pytest.mark.jitless
 
@@ -340,6 +344,57 @@ def test_a_property_of_60000_spaces_is_read_in_no_time(tmp_path):
     (tmp_path / "p.properties").write_text("graph.x" + " " * 60_000 + "y\n" + "graph.y = " + " " * 60_000 + "z\n")
     with pytest.raises(InputError):
         read_graph(tmp_path / "p.properties")
+
+
+GAPS = {
+    "edge-list": ("#\n", "1 2\n", ""),
+    "matrix-market": ("%\n", "3 3 1\n1 2\n", "%%MatrixMarket matrix coordinate pattern general\n"),
+    "metis": ("%\n", "2 1\n2\n1\n", ""),
+    "dimacs": ("c\n", "p sp 2 1\na 1 2 3\n", ""),
+    "ldbc": ("\n", "graph.g.edge-file = g.e\n", "graph.g.vertex-file = g.v\n"),
+}
+
+
+@pytest.mark.parametrize("format", GAPS)
+def test_comments_before_the_header_are_not_read_one_by_one(tmp_path, monkeypatch, format):
+    """A file may be millions of them; half a minute of a service's time."""
+    comment, graph, first = GAPS[format]
+    calls = []
+    next_line = TextSource.next_line
+    monkeypatch.setattr(TextSource, "next_line", lambda source: calls.append(1) or next_line(source))
+    (tmp_path / "g.v").write_text("1\n2\n3\n")
+    (tmp_path / "g.e").write_text("1 2\n")
+    file = tmp_path / "graph.txt"
+    file.write_text(first + comment * 100_000 + graph)
+    assert read_graph(file, format=format).src.size >= 1
+    assert len(calls) < 50
+
+
+def test_properties_are_counted_though_all_have_one_name(tmp_path):
+    file = tmp_path / "g.properties"
+    file.write_text("graph.g.directed = true\n" * 10_001)
+    with pytest.raises(InputError, match="more than 10000 properties"):
+        read_graph(file)
+
+
+def test_a_hub_before_millions_of_short_lines_is_not_surveyed_with_all_of_them():
+    text = b"0 " * 40_000 + b"\n" + b"0\n" * 100_000
+    survey = survey_text(text, whole=True)
+    assert len(survey.lines) == MOST_LINES
+    assert not survey.whole
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\xb2"])
+@pytest.mark.parametrize("text", [
+    "# Edges: {}\n0 1\n", "p sp {0} {0}\na 1 2 3\n", "{} 1\n1 2\n",
+    "%%MatrixMarket matrix coordinate pattern general\n{0} {0} {0}\n1 2\n",
+])  # fmt: skip
+def test_a_number_of_5000_digits_or_of_odd_digits_is_an_error_or_passed_over(tmp_path, text, number):
+    file = tmp_path / "graph.txt"
+    file.write_bytes(text.format(number).encode("latin-1"))
+    for attempt in (read_graph, path_extent):
+        with contextlib.suppress(InputError):
+            attempt(file)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that fails when it is read")

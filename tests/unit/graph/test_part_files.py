@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph.formats import read_graph
+from cpu_engine.graph import memory
+from cpu_engine.graph.formats import read_graph, rows
+from cpu_engine.graph.formats.bounds import Bounds, TooLarge, bounded
 from cpu_engine.graph.formats.part_files import files_of, name_of
+from cpu_engine.graph.store.cache import file_digest
 from hybrid.cli import main
 from hybrid.config import load_config
 from hybrid.errors import EXIT_OK
@@ -36,7 +40,7 @@ def write_parts(folder: Path, lines: list[str], cuts: list[int], packed: list[bo
 edges = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=3, max_size=60)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(pairs=edges, data=st.data())
 def test_parts_are_the_graph_of_one_file(tmp_path_factory, pairs, data):
     lines = [f"{a} {b}" for a, b in pairs]
@@ -144,3 +148,64 @@ def test_the_command_line_takes_a_folder_and_a_pattern(tmp_path, capsys):
         assert "edges: 4 vertices (0 isolated), ids 1..4, 3 directed edges" in capsys.readouterr().out
     assert main(["convert", str(folder), str(tmp_path / "whole.el")]) == EXIT_OK
     assert read_graph(tmp_path / "whole.el").edge_count == 3
+
+
+def spoil(folder: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(folder / "part")
+    elif kind == "folder":
+        (folder / "part").mkdir()
+    elif kind == "bomb":
+        (folder / "part").write_bytes(gzip.compress(b"1 2\n" * 100_000))
+    else:
+        (folder / "part").symlink_to({"loop": "part", "device": "/dev/zero", "absent": "nothing"}[kind])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "device", "absent"])
+@pytest.mark.parametrize("pattern", ["", "p*", "**"])
+def test_a_part_that_is_no_file_is_an_error_that_names_it(tmp_path, kind, pattern):
+    """And nothing waits for it: neither a reader, nor what takes the digest for the cache."""
+    folder = tmp_path / "edges"
+    folder.mkdir()
+    (folder / "a").write_text("0 1\n")
+    (folder / "p").write_text("1 2\n")
+    spoil(folder, kind)
+    graph = load_config(None, [f"graph.path={folder / pattern}", f"graph.cache_dir={tmp_path / 'cache'}"]).graph
+    for attempt in (lambda: read_graph(folder / pattern), lambda: open_graph(graph, Trace())):
+        with pytest.raises(InputError) as caught:
+            attempt()
+        assert str(folder / "part") in str(caught.value)
+        assert "empty" not in str(caught.value)
+
+
+def test_no_digest_is_taken_of_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        file_digest(tmp_path / "pipe", tmp_path / "cache")
+
+
+def test_a_packed_part_is_held_to_the_bounds_and_to_the_memory(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("0 1\n")
+    spoil(tmp_path, "bomb")
+    with bounded(Bounds(edges=50_000, vertices=10, text_bytes=1 << 20, line_bytes=100)), pytest.raises(TooLarge):
+        read_graph(tmp_path)
+    together = Bounds(edges=100_000, vertices=10, text_bytes=1 << 20, line_bytes=100)
+    with bounded(together), pytest.raises(TooLarge):  # each part alone is small enough
+        read_graph(tmp_path)
+    little = tmp_path.with_name("meminfo")
+    little.write_text("MemAvailable: 100 kB\n")
+    monkeypatch.setattr(memory, "_MEMINFO", little)
+    monkeypatch.setattr(rows, "ASKED_BYTES", 1 << 18)
+    with pytest.raises(InputError, match="reading more of the edges needs about"):
+        read_graph(tmp_path)
+
+
+def test_names_of_parts_cannot_write_to_the_terminal(tmp_path, capsys):
+    folder = tmp_path / "edges"
+    folder.mkdir()
+    for name in (b"a\x1b[2J\xff", b"b\x1b[31m"):
+        (folder / os.fsdecode(name)).write_text("# Edges: 7\n0 1\n")
+    assert main(["info", str(folder), "--set", f"graph.cache_dir={tmp_path / 'cache'}"]) == EXIT_OK
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "Edges: 7" in shown.err

@@ -27,10 +27,11 @@ from cpu_engine.graph.partition import (
     slice_arcs,
 )
 from cpu_engine.graph.partition import store as part_store
-from cpu_engine.graph.store.array_folder import TEMPORARY_PREFIX
+from cpu_engine.graph.store.array_folder import TEMPORARY_PREFIX, array_checksum
 from cpu_engine.graph.store.graph_store import open_store, save_store
 
 ARRAYS = ("internal_of", "mirror_bounds", "out_offsets", "out_targets", "in_offsets", "in_sources", "has_out", "has_in")
+NAMES = (*ARRAYS, "links_bounds", "links_masters", "links_roles")
 LISTS = ("mirrored", "masters_read_at", "masters_written_at", "mirrors_with_out", "mirrors_with_in")
 
 
@@ -118,6 +119,47 @@ def test_a_damaged_part_is_told_and_kept_anew(tmp_path, graph, parts, damage):
     assert remark is None
     assert_same(opened, parts[1])
     assert [entry.name for entry in store.folder.iterdir()] == ["00001"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_flipped_bit_of_any_array_is_found_when_the_part_is_opened(tmp_path, graph, parts, name):
+    store = PartStore(tmp_path, graph_fingerprint(graph), parts[0].layout)
+    store.keep(parts[1])
+    file = store.folder / "00001" / f"{name}.npy"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 4
+    file.write_bytes(content)
+    opened, remark = store.open(1)
+    assert opened is None
+    assert f"array {name} is damaged" in remark
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [-1, 2**31 - 1, 0])
+def test_no_kernel_meets_a_false_number_though_its_checksum_fits(tmp_path, graph, parts, name, value):
+    """Either the part is refused, or every number is one that a kernel can use as an index."""
+    store = PartStore(tmp_path, graph_fingerprint(graph), parts[0].layout)
+    store.keep(parts[1])
+    entry = store.folder / "00001"
+    array = np.load(entry / f"{name}.npy")
+    array[array.size // 2] = np.array(value).astype(array.dtype)
+    swap(entry, name, array)
+    arrays = json.loads((entry / "meta.json").read_text())["arrays"]
+    edit(entry, arrays=arrays | {name: arrays[name] | {"checksum": array_checksum(array)}})
+    opened, _ = store.open(1)
+    if opened is None:
+        return
+    size, links = opened.size, opened.links
+    for ids, limit in (
+        (opened.out_targets, size), (opened.in_sources, size), (links.masters, opened.masters),
+        (opened.internal_of, opened.n),
+    ):  # fmt: skip
+        assert ids.min(initial=0) >= 0
+        assert ids.max(initial=0) < limit
+    for offsets, end in ((opened.out_offsets, opened.arcs), (opened.in_offsets, opened.arcs), (links.bounds, None)):
+        assert offsets[0] == 0
+        assert np.all(np.diff(offsets) >= 0)
+        assert end is None or offsets[-1] == end
 
 
 def test_what_a_killed_writer_left_is_not_opened_and_removed_in_time(tmp_path, graph, parts):

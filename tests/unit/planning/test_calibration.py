@@ -56,7 +56,7 @@ def test_nothing_measured(tmp_path: Path) -> None:
     assert load_calibration(tmp_path) is None
 
 
-@pytest.mark.parametrize("damage", ["torn", "version", "host", "field", "list", "empty"])
+@pytest.mark.parametrize("damage", ["torn", "version", "host", "field", "list", "empty", "nested", "bytes", "pipe"])
 def test_what_cannot_be_used_counts_as_none_and_is_told(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -71,7 +71,11 @@ def test_what_cannot_be_used_counts_as_none_and_is_told(
     elif damage == "list":
         data["device"]["products"] = []
     text = json.dumps(data)
-    path.write_text({"torn": text[: len(text) // 2], "empty": "[]"}.get(damage, text))
+    damaged = {"torn": text[: len(text) // 2], "empty": "[]", "nested": "[" * 60_000, "bytes": "\udcff"}
+    path.write_bytes(os.fsencode(damaged.get(damage, text)))
+    if damage == "pipe":
+        path.unlink()
+        os.mkfifo(path)
     assert load_calibration(tmp_path) is None
     assert "run.py calibrate" in caplog.text
 

@@ -28,6 +28,7 @@ def test_an_accepted_advisory_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_database_is_said() -> None:
-    passed, lines = audit.judge(None)
-    assert passed
-    assert "cannot be reached" in lines[0]
+    for answer in (None, [UNKNOWN]):
+        passed, lines = audit.judge(answer)
+        assert passed
+        assert "cannot be reached" in lines[0]
