@@ -95,7 +95,7 @@ def compute_index(out_offsets: np.ndarray, out_targets: np.ndarray, core_size: i
 
 
 def core_digest(graph: Graph, core_size: int) -> str:
-    """A digest of the core's edges: the same core has the same index, whatever else the graph has."""
+    """A digest of the core's edges: the same core has the same index, in any graph."""
     offsets, targets = graph.out_offsets[: core_size + 1], graph.out_targets
     inside = skip_core_step(offsets, targets, core_size) - offsets[:-1]
     rows = targets[: int(offsets[-1])]

@@ -21,8 +21,8 @@ from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
 from hybrid.planning.plan import largest_core
 
-# How far a worker on the engine's own CPUs steps back, on the scale of nice(1). While it starts, and nobody waits for
-# it, it takes what the engine leaves; at work the engine's threads still come first, and rounds take no longer.
+# By how much a worker on the engine's own CPUs lowers its priority, on the scale of nice(1). While it starts, it takes
+# what the engine leaves; at work the engine's threads still come first, and rounds take no longer.
 _STARTING, _WORKING = 19, 5
 _LOG_TAIL_BYTES = 1 << 16
 _CAUSES = {
@@ -68,7 +68,7 @@ class WorkerSupervisor:
             _step_back(self._process.pid, _WORKING if npu.mode == "share" else _STARTING)
 
     def let_work(self) -> None:
-        """The worker has started: what it does from now on somebody may wait for."""
+        """The worker has started: from now on the job may wait for what it does."""
         if self._process is not None and self._shares_cpus:
             _step_back(self._process.pid, _WORKING)
 
@@ -106,14 +106,10 @@ class WorkerSupervisor:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(self._config.npu.stop_grace_s if signal_number != signal.SIGKILL else None)
                 break
-        self._bury()
+        self.kill()
 
     def kill(self) -> None:
-        """End it at once: a worker that hangs does not listen."""
-        self._bury()
-
-    def _bury(self) -> None:
-        """Make sure of it, grandchildren included, and remove what a killed worker could not."""
+        """End it at once, grandchildren included, and remove the files that a killed worker leaves."""
         self._signal_group(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
@@ -144,7 +140,7 @@ def _step_back(pid: int, far: int) -> None:
 
     Otherwise each parallel step waits a time slice (8 to 40 ms) for the CPU on which the worker loads MindSpore. Where
     sessions are scheduled as groups, it is the group that steps back, which it may undo. Elsewhere it is each thread,
-    and a user who may not raise a priority leaves the worker where it is: behind the engine.
+    and where the user may not raise a priority again, the worker stays behind the engine.
     """
     with contextlib.suppress(OSError):  # no harm if it is gone, or the system does not let us
         Path(f"/proc/{pid}/autogroup").write_text(str(far))

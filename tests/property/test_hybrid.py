@@ -19,11 +19,11 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
-from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
+from tests.proving import prove_or_repair
 
 
 def parallel_level(split: CoreSplit) -> LevelBfs:
