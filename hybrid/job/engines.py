@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Unit = Sequence[Task]
 Proven = tuple[Found, Repair | None]
-Share = Callable[[Task, CoreSolver, str, Trace], tuple[Found, Tally]]  # a run with a core solver; what passed
+Share = Callable[[Task, CoreSolver, str, Trace], tuple[Found, Tally]]  # a run with a core solver, in a mode
 _PROGRAMS = {"pagerank": "plus-times", "wcc": "min-select"}  # searches ask for MIN_PLUS
 
 
@@ -268,7 +268,7 @@ def why_not_shared(name: str, graph: Graph) -> str:
 
 
 def rehearsal(engine: Engine, unit: Unit, mode: str) -> Callable[[CoreSolver], object]:
-    """The run that a simulated device prepares its answers by."""
+    """The run by which a simulated device prepares its answers."""
     return lambda solver: engine.together(unit, solver, mode, Trace())
 
 

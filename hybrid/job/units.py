@@ -7,7 +7,7 @@ alone, a result of the CPU's by a plain path that shares nothing with the engine
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.proof import restore
@@ -21,23 +21,12 @@ from hybrid.results.trace import Trace
 from hybrid.terminal import plural
 
 if TYPE_CHECKING:
+    from hybrid.job.core import JobCore
     from hybrid.worker.core_solver import CoreSolver
 
 
-class Computing(Protocol):
-    """What computes a unit: the CPU beside a job's core solver (hybrid/job/core.py), or the CPU alone."""
-
-    trace: Trace
-
-    def run(self, engine: Engine, unit: Unit) -> tuple[Computed, CoreSolver | None]:
-        """What the unit gave, timed; and the solver that took part, if any."""
-
-    def reject(self, solver: CoreSolver, tally: Tally, reason: str) -> None:
-        """A hybrid result failed its check."""
-
-
 class CpuAlone:
-    """Where nothing is planned: one query, or one call from Python."""
+    """Computes units without a plan, in the place of a ``JobCore``: one query, or one call from Python."""
 
     def __init__(self, trace: Trace | None = None) -> None:
         self.trace = trace or Trace()
@@ -69,13 +58,13 @@ def has_edges(task: Task) -> bool:
     return task.source is None or task.source.internal >= 0
 
 
-def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing) -> list[Run]:
+def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore | CpuAlone) -> list[Run]:
     """Compute, prove or repair, and restore; NotCertified if nothing passes the check."""
     return conclude(algorithm, unit, *prove_unit(algorithm, engine, unit, core))
 
 
 def compute_unit(
-    algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing
+    algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore | CpuAlone
 ) -> tuple[Computed, CoreSolver | None]:
     """What is still to be proven, and the solver that took part. A source without edges reaches itself."""
     if has_edges(unit[0]):
@@ -84,7 +73,7 @@ def compute_unit(
 
 
 def prove_unit(
-    algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing
+    algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore | CpuAlone
 ) -> tuple[Computed, list[Proven], float]:
     """Compute, and prove or repair, in internal ids; and the seconds of the check."""
     trace = core.trace

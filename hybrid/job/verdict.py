@@ -75,10 +75,10 @@ class Comparison:
 
 def compare(first: Times, second: Times) -> Comparison:
     """Compare times [repeat, source] (or [repeat]); times at the same place were measured one after the other."""
-    one, other = (_columns(times) for times in (first, second))
+    one, other = (np.asarray(times, np.float64).reshape(len(times), -1) for times in (first, second))
     repeats, sources = one.shape
     first_s, second_s = float(np.median(one, axis=0).sum()), float(np.median(other, axis=0).sum())
-    gain = _quotient(first_s, second_s)
+    gain = first_s / second_s if second_s > 0 else 1.0
     drawn = np.zeros((2, _DRAWS))
     rng = np.random.default_rng(1)  # the same times give the same interval
     for source in range(sources):
@@ -92,15 +92,6 @@ def compare(first: Times, second: Times) -> Comparison:
         first_s, second_s, gain, min(gain, float(ends[0])), max(gain, float(ends[1])), repeats, one.size,
         int(np.count_nonzero(agreed > 0)), 1 - _chance(agreed),
     )  # fmt: skip
-
-
-def _columns(times: Times) -> np.ndarray:
-    found = np.asarray(times, np.float64)
-    return found[:, np.newaxis] if found.ndim == 1 else found
-
-
-def _quotient(first_s: float, second_s: float) -> float:
-    return first_s / second_s if second_s > 0 else 1.0
 
 
 def _chance(factors: np.ndarray) -> float:

@@ -64,7 +64,7 @@ class ManyEngine:
         return ManyTraversed(roots, found, Tally(), found.levels_run, found.edges_looked_at)
 
     def table_for(self, roots: int, *, parents: bool) -> ManyTable:
-        """The last batch's table if it has the size: pages that were touched before cost nothing."""
+        """The last batch's table if it has the size: its memory pages are there already."""
         if self._table is None or not self._table.fits(roots, parents=parents):
             self._table = ManyTable(self.split.graph.n, roots, parents=parents)
         return self._table

@@ -33,7 +33,7 @@ TAG_LOST = FIRST_OUTSIDE_TAG + 2  # a machine's worker is gone; the payload says
 TAG_ANSWER = FIRST_OUTSIDE_TAG + 3  # of rounds in step, from rank 0 to every other
 
 _MOST = np.uint32(0xFFFFFFFF)
-_RACE_LEVELS = 2  # of a batch, made before a solver that is not waited for is asked
+_RACE_LEVELS = 2  # levels of a batch that mode race makes before it asks the solver
 RawEvent = tuple[str, float, float, dict[str, object]]
 
 
@@ -161,7 +161,7 @@ class RankEvents(Trace):
 
 
 class _Lead:
-    """What a machine's first rank does besides: gather the core's values, hand them to its solver, pass on answers."""
+    """What a machine's first rank does in addition: gather the core's values, ask its solver, pass on answers."""
 
     rounds: Rounds
     host: Host
@@ -193,8 +193,8 @@ class _Lead:
     def serve(self) -> list[Message]:
         """Take an answer if there is one, pass on what it improved, send a new round if there is news.
 
-        A rank that has nothing to do does nothing here either, whatever the worker does: termination counts on it that
-        only a message can wake it up.
+        A rank that has nothing to do does nothing here either, whatever the worker does: termination relies on it that
+        only a message wakes a rank up.
         """
         self._hear_own()
         if self.idle() and not self.host.can_step():
@@ -268,7 +268,7 @@ class _AtRankZero(_Asking):
         self._core_size, self._owned = core_size, core_by_rank(part, core_size)
 
     def _agree(self, mine: int) -> Driver[int]:
-        """Rank 0's word, at every rank; it may have to wait for the solver first."""
+        """Rank 0's number, at every rank; rank 0 may have to wait for the solver first."""
         agreed = yield AllReduce(np.array([mine], np.int64), "max", patient=True)
         return int(agreed[0])
 
@@ -318,7 +318,7 @@ class LevelsOnRanks(_AtRankZero):
 
     Satisfies ``CoreLevels``.
 
-    Invariant: while the core's edges are withheld, what was handed out is closed under them for all levels told so far.
+    Invariant: while the core's edges are withheld, the values handed out are closed under them for all known levels.
     """
 
     _NOTHING, _NEW, _LOST = 0, 1, 2
@@ -348,7 +348,7 @@ class LevelsOnRanks(_AtRankZero):
         return mine, self._withheld
 
     def _ask(self, rounds: Rounds, level: int) -> int:
-        """At rank 0: have those roots closed whose core vertices were reached otherwise than was said."""
+        """At rank 0: have the solver close the roots whose core values differ from its last answer."""
         if self._withheld:
             answered = False
             while (rows := self._stale(rounds)).size:
@@ -367,13 +367,13 @@ class LevelsOnRanks(_AtRankZero):
         return self._NEW if self._merge(rounds, answer, *asked) else self._NOTHING
 
     def _stale(self, rounds: Rounds) -> np.ndarray:
-        """The roots with a core vertex that was reached otherwise than was said, as many as a round may carry."""
+        """The roots whose core values differ from the last answer for them, as many as a round may carry."""
         values = self._values.view(np.uint32)
         told = ((values != _MOST) & (values != self._closed)).any(axis=1)
         return np.flatnonzero(told)[: max(1, rounds.solver.largest_batch)]
 
     def _merge(self, rounds: Rounds, answer: Answer, rows: np.ndarray, level: int) -> bool:
-        """Take over what was said of the roots that were asked for after this level; False if that cannot be true."""
+        """Merge the answer for these roots, asked for after this level; False if it contradicts final levels."""
         t0, sent = self._events.now(), self._values[rows]
         sent[sent > level] = -1  # reached since, in mode race
         theirs = np.ascontiguousarray(answer.values, np.int32)

@@ -2,7 +2,7 @@
 
 Pure: statistics, a device model and CPU rates go in, a table comes out; no clock, file or graph is touched here.
 
-    saved(k)  the CPU's time on edges inside the core: what its vertices look at of the edges looked at in all
+    saved(k)  the CPU's time on edges inside the core: their part of all the edges that it looks at
     merge(k)  what taking over the core's values costs the CPU, however fast the device is
     share     CPU-only - saved(k) + round(k) + merge(k); a search has nothing else to do while its core is out
               (a sweep over all edges has: there it is the longer of both)

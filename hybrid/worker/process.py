@@ -19,7 +19,7 @@ from exchange.isolated import isolated_command
 from exchange.protocol.layout import worker_scratch_prefix
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
-from hybrid.planning.plan import largest_core
+from hybrid.planning.plan import ascend_devices, largest_core
 
 # By how much a worker on the engine's own CPUs lowers its priority, on the scale of nice(1). While it starts, it takes
 # what the engine leaves; at work the engine's threads still come first, and rounds take no longer.
@@ -74,7 +74,7 @@ class WorkerSupervisor:
 
     @property
     def _shares_cpus(self) -> bool:
-        return self._config.npu.device != "ascend" and not _has_ascend()
+        return self._config.npu.device != "ascend" and not ascend_devices()
 
     def cause_of_death(self) -> str | None:
         """None while the worker lives, else why it ended, in words."""
@@ -129,10 +129,6 @@ class WorkerSupervisor:
             told = log.read(_LOG_TAIL_BYTES).decode(errors="replace")
             return [printable(line.strip()) for line in told.splitlines() if line.strip()]
         return []
-
-
-def _has_ascend() -> bool:
-    return any(Path("/dev").glob("davinci*"))
 
 
 def _step_back(pid: int, far: int) -> None:

@@ -122,9 +122,9 @@ class SimulatedSolver:
         return first_round(self._size, batch, self.largest_batch)
 
     def rehearse(self, run: Callable[[CoreSolver], object]) -> int:
-        """Let ``run`` ask this device beforehand, untimed, until nothing new is asked; how many runs that took.
+        """Let ``run`` ask this device beforehand, untimed, until it asks nothing new; how many runs that took.
 
-        An engine whose rounds depend on the moment may ask for something else later; that is counted then.
+        An engine whose rounds depend on timing may later ask for something else; that is counted then.
         """
         attempts = 0
         with self.uncounted():

@@ -80,8 +80,8 @@ class WorkerSolver:
     def start(self) -> None:
         """Take the directory and start the worker, which loads while the caller goes on. ``close`` undoes it.
 
-        Only a directory that cannot be made or is another job's ends the job; whatever is wrong inside of it, the job
-        goes on without the worker.
+        A directory that cannot be made or belongs to another job ends the job; for any error inside it, the job goes
+        on without the worker.
         """
         try:
             self._mailbox.open()
@@ -110,9 +110,9 @@ class WorkerSolver:
             self._trace.add("coordinator", "await", began, why="the worker's start")
 
     def warm_up(self, mode: str, batch: int = 1) -> None:
-        """Let the worker answer a round that no run needs: it starts, reads the core and compiles on no run's clock.
+        """Let the worker answer a round that no run needs: it starts, reads the core and compiles before any is timed.
 
-        Mode race does not wait for a worker that is not known to be there.
+        Mode race does not wait for a worker that has not announced itself.
         """
         if mode == "share":
             self.await_start()
@@ -275,7 +275,7 @@ class WorkerSolver:
         return self._index
 
     def _forget_index(self) -> None:
-        """The index of another core is of no use, there or still to come."""
+        """Drop the index of an earlier core, and the request for it."""
         if self._index_asked:
             self._suppress(self._mailbox.abandon_index)
         self._index, self._index_asked, self.index_failure = None, False, ""
@@ -356,7 +356,7 @@ class WorkerSolver:
         return messages.DataRead(round_id, facts.get("round"))
 
     def _explain_silence(self, reason: str) -> str:
-        """Why no answer will come, with what helps: the worker's own words, or how to start one."""
+        """The reason, with the error in the worker's log, or with how to start an external worker."""
         if not self._opened:
             return reason
         if self._supervisor is not None:
