@@ -181,6 +181,16 @@ def test_values_that_come_between_leaps() -> None:
         assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
 
 
+@pytest.mark.parametrize("mode", ["race", "share"])
+def test_an_answer_of_another_shape_is_refused(mode: str) -> None:
+    graph = built([(v, v + 1) for v in range(60)], directed=False)
+    solver = ScriptedCoreSolver(lambda values: values[:-1], itertools.repeat(1))
+    found = traverse_together(LevelBfs(CoreSplit(graph, 4)), 0, mode, solver, Trace())
+    assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
+    assert found.npu.outcome.endswith("its answer is (3,), the round was (4,)")
+    assert found.npu.rounds_merged == 0
+
+
 @pytest.mark.parametrize("spread", [1, -1])
 @pytest.mark.parametrize("seed", range(6))
 def test_values_that_come_between_pulls_and_quanta(seed: int, spread: int) -> None:
