@@ -2,7 +2,7 @@
 
 Two figures per contestant: *best* is the mean over the roots of each root's fastest run, which a busy machine disturbs
 least; *mean* is the mean over the roots of the mean over all runs. Their quotient is the noise of the measurement. How
-sure a ratio is says the interval of hybrid/job/comparison.py, as in every verdict.
+sure a ratio is says the interval of hybrid/job/verdict.py, as in every verdict.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.contest.rounds import Record
-from hybrid.job.comparison import compare
+from hybrid.job.verdict import compare
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hybrid.job.comparison import Comparison, Times, compare
+from hybrid.job.verdict import Comparison, Times, compare
 from hybrid.results.atomic_write import atomic_write
 
 
@@ -39,7 +39,7 @@ class Measured:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The interval that the gain is in (hybrid/job/comparison.py)."""
+        """The interval that the gain is in (hybrid/job/verdict.py)."""
         return self.compared.spread
 
     @property

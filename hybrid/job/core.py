@@ -1,8 +1,8 @@
 """The core solver's part in a job: planned, started, given the core, asked, compared with the CPU alone, stopped.
 
-Mode auto sees every solver behind a guard (hybrid/worker/guard.py), whatever the algorithm, so that what a job may lose
-is bounded. Invariant: a solver that took part in a result that failed its check is not asked again; nothing of it stays
-behind, however the job ends. Every method is right to call whether or not there is a solver.
+In mode auto every device is behind a guard (hybrid/worker/guard.py), whatever the algorithm, so that what a job may
+lose is bounded. Invariant: a solver that took part in a result that failed its check is not asked again; nothing of it
+stays behind, however the job ends. Every method may be called whether or not there is a solver.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
-from hybrid.job.engines import Computed, CoreOwner, Engine, Unit, rehearsal
+from hybrid.job.engines import Computed, Engine, SharedCore, Unit, rehearsal
 from hybrid.job.verdict import judge, time_in_turns
 from hybrid.offload.rounds import STILL_STARTING
 from hybrid.planning.plan import Plan
@@ -41,14 +41,11 @@ def device_of(config: Config, log_path: Path, trace: Trace) -> Device:
 class JobCore:
     """See the module. ``lent``: a device that outlives the job; else ``start`` makes one that logs to ``log_path``."""
 
-    def __init__(
-        self, config: Config, trace: Trace, log_path: Path | None = None, lent: Device | None = None,
-        guard: Guard | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, config: Config, trace: Trace, log_path: Path | None = None, lent: Device | None = None) -> None:
         self.config, self.trace, self._log_path = config, trace, log_path
         self.device: Device | None = lent
-        self._lent, self._guard = lent is not None, guard
-        self._started = False
+        self._lent, self._started = lent is not None, False
+        self._guard: Guard | None = None
         self._keeper: IndexKeeper | None = None
         self.plan: Plan | None = None
 
@@ -59,7 +56,7 @@ class JobCore:
     def make(self) -> Device:
         """The device that the configuration names."""
         if self.device is None:
-            assert self._log_path is not None, "who has no folder lends a device"
+            assert self._log_path is not None, "a job without a folder has a lent device"
             self.device = device_of(self.config, self._log_path, self.trace)
         return self.device
 
@@ -69,8 +66,8 @@ class JobCore:
             self._started = True
             self.make().start()
 
-    def attach(self, plan: Plan, engine: CoreOwner, searches: int, *, publish: bool = True) -> None:
-        """Give the planned core to the device, unless it holds it already."""
+    def attach(self, plan: Plan, core: SharedCore, searches: int, *, publish: bool = True) -> None:
+        """Give the planned core to the device; ``publish=False``: it holds the core already."""
         self.plan = plan
         if plan.mode == "off":
             return
@@ -78,18 +75,18 @@ class JobCore:
         device = self.device
         assert device is not None
         if publish:
-            engine.publish(device)
-        if self.config.npu.mode == "auto" and self._guard is None:
+            core.publish(device)
+        if self.config.npu.mode == "auto":
             self._guard = Guard(device, plan.patience)
             if device.cold and not self._lent and not plan.index and device.usable:
                 self._guard.send_first(device.first_values(plan.batch))
-        if engine.indexed and not self._lent:
+        if core.indexed and not self._lent:
             self._keeper = index_keeper(
                 self.config, plan.split.graph, plan.core_size, math.inf if plan.index else searches, device
             )
 
     def warm_up(self) -> None:
-        """Let the device start and answer before the clock of the first run; mode auto does not wait for it."""
+        """Let the device start and answer a round before the first run is timed; mode auto does not wait for it."""
         if self.device is not None and self.mode != "off" and self._guard is None and not self._lent:
             assert self.plan is not None
             self.device.warm_up(self.mode, self.plan.batch)
@@ -97,7 +94,7 @@ class JobCore:
     # ------------------------------------------------------------------------------------------- each run
 
     def solver(self) -> CoreSolver | None:
-        """Who may be sent rounds now, if anybody; mode auto does without a worker that is still starting."""
+        """The solver that may be sent rounds now, or None; mode auto does without a worker that is still starting."""
         plan = self.plan
         if plan is None or plan.mode == "off":
             return None
@@ -110,7 +107,7 @@ class JobCore:
 
     @property
     def why_alone(self) -> str:
-        """Why mode auto has nobody for this run; empty in other modes."""
+        """Why this run has no solver: the guard's reason in mode auto, else the device's failure."""
         if self._guard is None:
             return "" if self.device is None else self.device.failure
         if self.plan is not None and self.plan.index and self._keeper is not None:
@@ -134,7 +131,7 @@ class JobCore:
         return computed, solver
 
     def reject(self, solver: CoreSolver, tally: Tally, reason: str) -> None:
-        """A hybrid result failed its check: whoever took part in it is not asked again."""
+        """A hybrid result failed its check: a solver whose values are in it is not asked again."""
         _log.warning("a hybrid result failed its check: %s", reason)
         if tally.rounds_merged and solver.usable:
             solver.distrust(reason)
@@ -142,7 +139,7 @@ class JobCore:
 
     @property
     def label(self) -> str:
-        """Before every outcome: that of a device that is not there says so."""
+        """Put before every outcome: ``simulated: `` where no real device stands behind it."""
         return "" if self.device is None else self.device.label
 
     # ------------------------------------------------------------------------------------------- the verdict
@@ -159,7 +156,7 @@ class JobCore:
         return STILL_STARTING if self.mode == "race" and solver.starting else ""
 
     def compare(self, engine: Engine, units: Sequence[Unit]) -> Verdict | None:
-        """Every unit both ways, in turns; None where that is not wanted or cannot be, or the solver was lost."""
+        """Time every unit both ways, in turns; None where that is not wanted, or the solver is or was lost."""
         solver = None if self.why_not_compared() or not units else self.solver()
         if solver is None:
             return None
@@ -182,7 +179,7 @@ class JobCore:
         return self.label_verdict(verdict)
 
     def label_verdict(self, verdict: Verdict) -> Verdict:
-        """The same, saying what stood in for a device that is not there."""
+        """The same verdict; its text names the simulated device, if the device is one."""
         if not self.label:
             return verdict
         assert self.device is not None
@@ -199,7 +196,7 @@ class JobCore:
         )  # fmt: skip
 
     def close(self) -> None:
-        """The device is gone after this, unless it was lent."""
+        """Stop the device, unless it was lent."""
         if self.device is not None and not self._lent:
             with interrupts_held():
                 self.device.close()

@@ -1,7 +1,7 @@
 """The one driver of a job, for every algorithm and every backend: open, plan, run, prove or repair, compare, write.
 
-``Job.drive`` is a driver in the sense of cpu_engine.comm.requests: on many ranks it yields requests, on one it never
-has to. Invariant: no number leaves without its check, and nothing stays behind - no process, no exchange directory, no
+``Job.drive`` is a driver in the sense of cpu_engine.comm.requests: on many ranks it yields requests, on one it yields
+none. Invariant: no number leaves without its check, and nothing stays behind - no process, no exchange directory, no
 half-written result - however the job ends.
 """
 
@@ -22,7 +22,7 @@ from hybrid.errors import ConfigError
 from hybrid.graphs.opening import Opened, open_graph
 from hybrid.graphs.sources import resolve_sources
 from hybrid.job.core import JobCore
-from hybrid.job.engines import Engine, Unit, engine_for, why_not_shared
+from hybrid.job.engines import Engine, SharedCore, Unit, engine_for, why_not_shared
 from hybrid.job.units import has_edges, in_order, run_unit, units_of
 from hybrid.job.warm_up import REHEARSED_ARCS, say_if_slow, set_threads, warm_up_hybrid, warm_up_job
 from hybrid.planning.plan import Plan, make_plan, plan_by_rule, plan_off
@@ -31,7 +31,6 @@ from hybrid.results.record import Finished, Record, WorkerFacts, log_opened, res
 from hybrid.results.run_record import Run, Verdict
 from hybrid.results.trace import Trace
 from hybrid.terminal import note, progress
-from hybrid.worker.simulated import SimulatedTrace
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -48,19 +47,19 @@ class Prepared:
 
 
 class Backend(Protocol):
-    """Who computes. Every method is a driver; on many ranks all of them call the same ones in the same order."""
+    """Where a job runs. Every method is a driver; all ranks call the same methods in the same order."""
 
     trace: Trace
-    speaks: bool  # whether this process has the results, and tells of them: one of the ranks
+    speaks: bool  # whether this process has the results and writes them: of several ranks, one does
 
     def prepare(self, algorithm: Algorithm) -> Driver[Prepared]:
-        """Open the graph, plan, start what is needed, compile: all that is not on the clock of a run."""
+        """Open the graph, plan, start the device, compile: all that is not part of a run's time."""
 
     def run(self, unit: Unit) -> Driver[list[Run]]:
         """Compute and prove; the runs where ``speaks``, else none."""
 
     def compare(self, units: list[Unit]) -> Driver[Verdict | None]:
-        """CPU-only against hybrid, in turns; None where that cannot be or is not wanted."""
+        """Time CPU-only against hybrid, in turns; None where that cannot be or is not wanted."""
 
     def conclude(self) -> Driver[dict[str, Any] | None]:
         """The account of the ranks, where there are several."""
@@ -70,7 +69,7 @@ class Backend(Protocol):
         """The device that took part, if any."""
 
     def close(self) -> None:
-        """Nothing stays behind; right at any point."""
+        """Leave nothing behind; may be called at any point."""
 
 
 class Job:
@@ -127,7 +126,7 @@ class Alone:
     def __init__(self, config: Config, folder: ResultFolder) -> None:
         simulation = parse_device(config.npu.device)
         self.config = config
-        self.trace = Trace() if simulation is None else SimulatedTrace(simulation.label)
+        self.trace = Trace(None if simulation is None else simulation.label)
         self._core = JobCore(config, self.trace, folder.path / "worker.log")
         self._algorithm: Algorithm
         self._engine: Engine
@@ -152,8 +151,8 @@ class Alone:
             sources = list(resolve_sources(graph, config)) if algorithm.sourced else [None]
             tasks = [Task(graph, config, source) for source in sources]
             self._algorithm = algorithm
-            self._engine = engine = engine_for(algorithm, tasks[0], plan.split, batch=plan.batch, mode=plan.mode)
-            core.attach(plan, engine, len(tasks))
+            self._engine = engine_for(algorithm, tasks[0], plan.split, batch=plan.batch, mode=plan.mode)
+            core.attach(plan, SharedCore(algorithm.name, plan.split), len(tasks))
         if plan.batch > 1 or plan.mode != "off":
             with trace.span("coordinator", "compile"):
                 warm_up_hybrid(algorithm, config, graph, plan.batch)
@@ -164,7 +163,7 @@ class Alone:
         return at_once(Prepared(opened, tasks, plan.batch, plan))
 
     def _rehearse(self, tasks: list[Task], plan: Plan) -> None:
-        """What the first run would do on its clock: load kernels that few graphs need, wait for a worker."""
+        """Do beforehand what the first run would be timed with: load rarely used kernels, wait for a worker."""
         task = next((task for task in tasks if has_edges(task)), None)
         if task is not None and self._algorithm.name == "bfs" and plan.batch == 1 and task.graph.m <= REHEARSED_ARCS:
             with self.trace.span("coordinator", "compile"):
@@ -205,13 +204,13 @@ def run_job(config: Config) -> Finished:
 
 
 def at_once(value: T) -> Driver[T]:
-    """A driver that has nothing to ask."""
+    """A driver that yields no request."""
     yield from ()
     return value
 
 
 def run_here(driver: Driver[Any]) -> Any:
-    """The result of a driver that has nobody to ask."""
+    """The result of a driver that yields no request, as on one rank."""
     try:
         next(driver)
     except StopIteration as end:

@@ -1,7 +1,7 @@
 """An algorithm with its buffers, on one graph and core: what a job runs, one unit of sources at a time.
 
-``alone``: the CPU does everything. ``together``: the dense core is the solver's part. ``prove`` is for
-the whole unit. Invariant: whatever a solver does, ``together`` ends with a result.
+``alone``: the CPU does everything. ``together``: the solver does the dense core. ``prove``: the whole unit is checked.
+Invariant: whatever a solver does, ``together`` ends with a result.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from cpu_engine.bfs.traversal import CoreSplit, Traversal, complete_parents
 from cpu_engine.graph.graph import Graph
+from exchange.protocol.programs import MIN_PLUS
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.bfs import Bfs, make_engine
 from hybrid.job.proof import count_false_values, prove_found, prove_or_repair_many
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Unit = Sequence[Task]
 Proven = tuple[Found, Repair | None]
+Share = Callable[[Task, CoreSolver, str, Trace], tuple[Found, Tally]]  # a run with a core solver, in a mode
+_PROGRAMS = {"pagerank": "plus-times", "wcc": "min-select"}  # searches ask for MIN_PLUS
 
 
 @dataclass
@@ -44,17 +47,6 @@ class Computed:
     batch: ManyTraversed | None = None  # of many sources at once: all of them, in place of ``found``
 
 
-class CoreOwner(Protocol):
-    """What has a dense core to give away."""
-
-    @property
-    def indexed(self) -> bool:
-        """Whether the core's index can answer for it."""
-
-    def publish(self, device: Device) -> None:
-        """Give the device the core, and the program that runs on it."""
-
-
 @dataclass(frozen=True)
 class SharedCore:
     """The dense core as an algorithm gives it away: which edges, and the program that runs on them."""
@@ -64,30 +56,24 @@ class SharedCore:
 
     @property
     def indexed(self) -> bool:
+        """Whether the core's index can answer for it: the index holds hops."""
         return self.algorithm == "bfs"
 
     def publish(self, device: Device) -> None:
-        graph, size = self.split.graph, self.split.core_size
+        graph = self.split.graph
         rows = graph.out_offsets, graph.out_targets
-        if self.algorithm == "pagerank":
-            from hybrid.offload.pagerank import PROGRAM as SUMS
-
-            device.publish_edges(*rows, size, program=SUMS)
-        elif self.algorithm == "wcc":
+        if self.algorithm == "wcc":
             from cpu_engine.components.core import core_both_ways
-            from hybrid.offload.components import PROGRAM as LABELS
 
-            device.publish_edges(*core_both_ways(self.split), size, program=LABELS)
-        elif self.algorithm == "sssp":
-            device.publish_edges(*rows, size, weight=graph.weight)
-        else:
-            device.publish_edges(*rows, size)
+            rows = core_both_ways(self.split)
+        weight = graph.weight if self.algorithm == "sssp" else None
+        program = _PROGRAMS.get(self.algorithm, MIN_PLUS)
+        device.publish_edges(*rows, self.split.core_size, program=program, weight=weight)
 
 
-class Engine(CoreOwner, Protocol):
+class Engine(Protocol):
     """See the module."""
 
-    core_size: int
     reruns: bool  # a hybrid result that fails its check is computed again by ``alone``, else by the plain path
 
     def alone(self, unit: Unit, trace: Trace) -> Computed: ...
@@ -98,12 +84,12 @@ class Engine(CoreOwner, Protocol):
 
 
 class PlainEngine:
-    """Any algorithm, without a core solver."""
+    """Any algorithm; ``share`` runs it with a core solver, where it can."""
 
-    core_size, indexed, reruns = 0, False, True
+    reruns = True
 
-    def __init__(self, algorithm: Algorithm) -> None:
-        self.algorithm = algorithm
+    def __init__(self, algorithm: Algorithm, share: Share | None = None) -> None:
+        self.algorithm, self._share = algorithm, share
 
     def alone(self, unit: Unit, trace: Trace) -> Computed:
         with trace.span("cpu", "run") as learned:
@@ -113,106 +99,85 @@ class PlainEngine:
         return Computed([found])
 
     def together(self, unit: Unit, solver: CoreSolver, mode: str, trace: Trace) -> Computed:
-        (task,) = unit
+        assert self._share is not None
         with trace.span("cpu", "run") as learned:
-            found, tally = self.share(task, solver, mode, trace)
+            (task,) = unit
+            found, tally = self._share(task, solver, mode, trace)
             learned.update(found.counters)
         return Computed([found], tally)
-
-    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
-        """The run with the core solver, and what passed between them."""
-        raise NotImplementedError
 
     def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]:
         (task,), (found,) = unit, computed.found
         return [prove_found(self.algorithm, task, found, trace, repair=repair)]
 
-    def publish(self, device: Device) -> None:
-        raise NotImplementedError
 
+def share_pagerank(first: Task, split: CoreSplit) -> Share:
+    """In every iteration the solver adds up what the core's own arcs pass on."""
+    from cpu_engine.pagerank.engine import PageRankEngine
+    from hybrid.offload.pagerank import pagerank_together
 
-class PageRankShared(PlainEngine):
-    """PageRank: in every iteration the solver adds up what the core's own arcs pass on."""
+    chosen = first.config.pagerank
+    engine = PageRankEngine(
+        split.graph, core_size=split.core_size, definition=chosen.definition, damping=chosen.damping
+    )
 
-    def __init__(self, algorithm: Algorithm, task: Task, split: CoreSplit) -> None:
-        from cpu_engine.pagerank.engine import PageRankEngine
-
-        super().__init__(algorithm)
-        chosen, self._split, self.core_size = task.config.pagerank, split, split.core_size
-        self._engine = PageRankEngine(
-            task.graph, core_size=split.core_size, definition=chosen.definition, damping=chosen.damping
-        )
-
-    def publish(self, device: Device) -> None:
-        SharedCore("pagerank", self._split).publish(device)
-
-    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
-        from hybrid.offload.pagerank import pagerank_together
-
-        chosen, rounds = task.config.pagerank, Rounds(solver, mode, trace, max_rounds=float("inf"))
-        found = pagerank_together(self._engine, rounds, trace, tolerance=chosen.tolerance, iterations=chosen.iterations)
+    def share(task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        rounds = Rounds(solver, mode, trace, max_rounds=float("inf"))
+        found = pagerank_together(engine, rounds, trace, tolerance=chosen.tolerance, iterations=chosen.iterations)
         return Found({"rank": found.rank}, found.counters, {"rank": found.isolated_rank}), rounds.close()
 
+    return share
 
-class ComponentsShared(PlainEngine):
-    """Components: the CPU links everything outside the core, the solver spreads labels inside it."""
 
-    def __init__(self, algorithm: Algorithm, task: Task, split: CoreSplit) -> None:
-        from cpu_engine.components.core import CoreComponents
+def share_components(first: Task, split: CoreSplit) -> Share:
+    """The CPU links everything outside the core, the solver spreads labels inside it."""
+    from cpu_engine.components.core import CoreComponents
+    from hybrid.offload.components import components_together
 
-        super().__init__(algorithm)
-        self._engine, self._split, self.core_size = CoreComponents(split), split, split.core_size
+    engine, most = CoreComponents(split), first.config.npu.max_rounds
 
-    def publish(self, device: Device) -> None:
-        SharedCore("wcc", self._split).publish(device)
-
-    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
-        from hybrid.offload.components import components_together
-
-        rounds = Rounds(solver, mode, trace, task.config.npu.max_rounds)
-        found = components_together(self._engine, rounds, trace)
+    def share(task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        rounds = Rounds(solver, mode, trace, most)
+        found = components_together(engine, rounds, trace)
         return Found({"component": found.label}, {"iterations": found.iterations}), rounds.close()
 
+    return share
 
-class PathsShared(PlainEngine):
+
+def share_paths(first: Task, split: CoreSplit) -> Share:
     """Shortest paths: the solver closes the core's distances under its own edges, as in BFS."""
+    from cpu_engine.sssp.engine import SsspEngine
 
-    def __init__(self, algorithm: Algorithm, task: Task, split: CoreSplit) -> None:
-        from cpu_engine.sssp.engine import SsspEngine
+    chosen, most = first.config.sssp, first.config.npu.max_rounds
+    engine = SsspEngine(split.graph, strategy=chosen.strategy, delta=chosen.delta, core_size=split.core_size)
 
-        super().__init__(algorithm)
-        chosen, self._split, self.core_size = task.config.sssp, split, split.core_size
-        self._engine = SsspEngine(task.graph, strategy=chosen.strategy, delta=chosen.delta, core_size=split.core_size)
-
-    def publish(self, device: Device) -> None:
-        SharedCore("sssp", self._split).publish(device)
-
-    def share(self, task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
-        found = traverse_together(self._engine, task.root, mode, solver, trace, task.config.npu.max_rounds)
+    def share(task: Task, solver: CoreSolver, mode: str, trace: Trace) -> tuple[Found, Tally]:
+        found = traverse_together(engine, task.root, mode, solver, trace, most)
         arrays = {"distance": found.level.copy(), "parent": found.parent.copy()}
         return Found(arrays, {"steps": found.steps, "relaxations": found.edges_looked_at}), found.npu
 
+    return share
 
-class BfsCore:
-    """What all engines of BFS have in common: the core, and the proof, whose plain path is as quick as any."""
 
-    indexed, reruns = True, False
+class BfsEngine:
+    """What both engines of BFS have in common: the proof, whose plain path is as quick as any."""
+
+    reruns = False
     algorithm = Bfs()
 
     def __init__(self, split: CoreSplit) -> None:
-        self._split, self.core_size = split, split.core_size
-
-    def publish(self, device: Device) -> None:
-        SharedCore("bfs", self._split).publish(device)
+        self._split = split
 
     def _prove(self, task: Task, found: Found, tally: Tally, trace: Trace, *, repair: bool = True) -> Proven:
         proven, repaired = prove_found(self.algorithm, task, found, trace, repair=repair)
         if repaired is not None and tally.rounds_merged:
-            tally.values_rejected += count_false_values(found.arrays["level"], proven.arrays["level"], self.core_size)
+            tally.values_rejected += count_false_values(
+                found.arrays["level"], proven.arrays["level"], self._split.core_size
+            )
         return proven, repaired
 
 
-class SearchEngine(BfsCore):
+class SearchEngine(BfsEngine):
     """BFS, one source at a time."""
 
     def __init__(self, split: CoreSplit, engine: str = "level", strategy: str = "auto") -> None:
@@ -236,7 +201,7 @@ class SearchEngine(BfsCore):
         return Computed([Found({"level": done.level, "parent": done.parent}, counters)], done.npu)
 
 
-class BatchEngine(BfsCore):
+class BatchEngine(BfsEngine):
     """BFS from many sources at once: levels are computed and timed, parents filled in from the certified levels."""
 
     @cached_property
@@ -256,7 +221,7 @@ class BatchEngine(BfsCore):
     def prove(self, unit: Unit, computed: Computed, trace: Trace, *, repair: bool = True) -> list[Proven]:
         graph, config, done = unit[0].graph, unit[0].config, computed.batch
         assert done is not None
-        repaired = prove_or_repair_many(graph, done, self.core_size, trace, config)
+        repaired = prove_or_repair_many(graph, done, self._split.core_size, trace, config)
         proven = []
         for i, task in enumerate(unit):
             assert task.source is not None
@@ -274,8 +239,8 @@ class BatchEngine(BfsCore):
         return proven
 
 
-_SHARED = {"pagerank": PageRankShared, "wcc": ComponentsShared, "sssp": PathsShared}
-SHARING = ("bfs", *_SHARED)  # the algorithms that can give their dense core to a solver
+_SHARES = {"pagerank": share_pagerank, "wcc": share_components, "sssp": share_paths}
+SHARING = ("bfs", *_SHARES)  # the algorithms that can give their dense core to a solver
 
 
 def engine_for(algorithm: Algorithm, task: Task, split: CoreSplit, *, batch: int = 1, mode: str = "off") -> Engine:
@@ -283,9 +248,8 @@ def engine_for(algorithm: Algorithm, task: Task, split: CoreSplit, *, batch: int
     if algorithm.name == "bfs":
         config = task.config
         return BatchEngine(split) if batch > 1 else SearchEngine(split, config.engine, config.bfs.strategy)
-    if mode == "off" or algorithm.name not in _SHARED:
-        return PlainEngine(algorithm)
-    return _SHARED[algorithm.name](algorithm, task, split)
+    share = None if mode == "off" else _SHARES.get(algorithm.name)
+    return PlainEngine(algorithm, None if share is None else share(task, split))
 
 
 def why_not_shared(name: str, graph: Graph) -> str:
@@ -304,7 +268,7 @@ def why_not_shared(name: str, graph: Graph) -> str:
 
 
 def rehearsal(engine: Engine, unit: Unit, mode: str) -> Callable[[CoreSolver], object]:
-    """The run that a simulated device prepares its answers by."""
+    """The run by which a simulated device prepares its answers."""
     return lambda solver: engine.together(unit, solver, mode, Trace())
 
 

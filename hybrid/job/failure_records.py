@@ -1,4 +1,4 @@
-"""What is kept of a result that failed its check: enough to see it fail again, in a folder beside the cache.
+"""Records of results that failed their check: enough to see one fail again, in a folder beside the cache.
 
 A record is a folder: record.json (what failed, and how), config.yaml (a job that does the same again), graph/ (the
 graph as a store, unless it is large), failed.npz (the refused arrays in internal ids, unless they are large).
@@ -82,7 +82,7 @@ def keep_failure(
 
 
 def add_to_record(path: Path | None, **facts: Any) -> None:
-    """What became of it."""
+    """Add what became of the result; nothing to do where no record could be written."""
     if path is None:
         return
     try:

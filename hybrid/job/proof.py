@@ -1,4 +1,4 @@
-"""Prove a result, or compute it again by a plain path and prove that: for every algorithm and every way in.
+"""Prove a result, or compute it again by a plain path and prove that: for every algorithm and every interface.
 
 Invariant: what leaves here has passed the algorithm's check, or NotCertified is raised. A result that fails is replaced
 by one from code that shares nothing with the engines (cpu_engine/repair/engine.py), checked in the same way; what is
@@ -23,7 +23,6 @@ from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.graphs.sources import Source
 from hybrid.job.failure_records import add_to_record, keep_failure
-from hybrid.offload.traverse import Traversed
 from hybrid.results.run_record import Repair
 from hybrid.results.trace import Trace
 
@@ -39,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Claim(Generic[T]):
-    """What a result of any kind is said to be, how that is checked, and how it can be had in another way."""
+    """A result's algorithm and graph, how the result is checked, and how it can be computed in another way."""
 
     name: str  # of the algorithm
     graph: Graph
@@ -52,7 +51,7 @@ class Claim(Generic[T]):
 
 
 def prove_claim(claim: Claim[T], found: T, trace: Trace, *, repair: bool = True) -> tuple[T, Repair | None]:
-    """The result, or another one that passed the check with the account of it; NotCertified if there is none.
+    """The result - or one computed again that passed the check, and the account of that; else NotCertified.
 
     ``repair=False``: the caller has a better way to compute it again.
     """
@@ -118,7 +117,7 @@ def prove_found(
 
 
 def _check(description: Description, task: Task, found: Found) -> Check:
-    """The algorithm's own, for arrays that are arrays over the vertices at all."""
+    """The algorithm's own check, after the one that every array has a number for each vertex."""
     for one in description.fields:
         array = found.arrays.get(one.name)
         if array is None or array.shape != (task.graph.n,) or array.dtype.kind not in "iuf":
@@ -127,24 +126,6 @@ def _check(description: Description, task: Task, found: Found) -> Check:
 
 
 # --------------------------------------------------------------------------------------------- searches
-
-
-def prove_or_repair(
-    graph: Graph, found: Traversed, root: int, core_size: int, trace: Trace, config: Config | None = None
-) -> int:
-    """Make a traversal certified in place; return how many levels had to change (0: it was right as it came).
-
-    Of a search that a worker took part in, core values that turn out to be no path's length count as rejected.
-    """
-    task = Task(graph, config or _DEFAULTS, Source(int(graph.user_id_of[root]), root))
-    proven, repair = prove_found(_BFS, task, Found({"level": found.level, "parent": found.parent}), trace)
-    if repair is None:
-        return 0
-    level, parent = proven.arrays["level"], proven.arrays["parent"]
-    if found.npu.rounds_merged:
-        found.npu.values_rejected += count_false_values(found.level, level, core_size)
-    found.level, found.parent, found.repair = level, parent, repair
-    return max(1, repair.changed)  # of wrong parents alone, too
 
 
 def prove_levels(

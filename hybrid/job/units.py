@@ -1,13 +1,13 @@
-"""A unit of work, from tasks to proven runs: one source, or a batch of them, whoever computes it.
+"""A unit of work, from tasks to proven runs: one source, or a batch of them, with or without a core solver.
 
-Invariant: no number leaves this module without its check. A hybrid result that fails is computed again, by the CPU
-alone or, like the CPU's own, by a plain path that shares nothing with the engines (hybrid/job/proof.py).
+Invariant: no number leaves this module without its check. A hybrid result that fails is computed again by the CPU
+alone, a result of the CPU's by a plain path that shares nothing with the engines (hybrid/job/proof.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hybrid.algorithms.algorithm import Algorithm, Found, Task
 from hybrid.algorithms.proof import restore
@@ -21,23 +21,12 @@ from hybrid.results.trace import Trace
 from hybrid.terminal import plural
 
 if TYPE_CHECKING:
+    from hybrid.job.core import JobCore
     from hybrid.worker.core_solver import CoreSolver
 
 
-class Computing(Protocol):
-    """Who computes a unit: a job's core solver beside the CPU (hybrid/job/core.py), or the CPU alone."""
-
-    trace: Trace
-
-    def run(self, engine: Engine, unit: Unit) -> tuple[Computed, CoreSolver | None]:
-        """The unit, timed; and the solver that took part, if any."""
-
-    def reject(self, solver: CoreSolver, tally: Tally, reason: str) -> None:
-        """A hybrid result failed its check."""
-
-
 class CpuAlone:
-    """Where nothing is planned: one query, or one call from Python."""
+    """Computes units without a plan, in the place of a ``JobCore``: one query, or one call from Python."""
 
     def __init__(self, trace: Trace | None = None) -> None:
         self.trace = trace or Trace()
@@ -53,7 +42,7 @@ class CpuAlone:
 
 
 def units_of(tasks: Sequence[Task], batch: int = 1) -> list[Unit]:
-    """The tasks, so many at a time; a source without edges by itself, and last."""
+    """The tasks in units of ``batch``; each source without edges is a unit of its own, and comes last."""
     searched = [task for task in tasks if has_edges(task)]
     alone = [[task] for task in tasks if not has_edges(task)]
     return [*(searched[first : first + batch] for first in range(0, len(searched), batch)), *alone]
@@ -69,22 +58,22 @@ def has_edges(task: Task) -> bool:
     return task.source is None or task.source.internal >= 0
 
 
-def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing) -> list[Run]:
+def run_unit(algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore | CpuAlone) -> list[Run]:
     """Compute, prove or repair, and restore; NotCertified if nothing passes the check."""
     return conclude(algorithm, unit, *prove_unit(algorithm, engine, unit, core))
 
 
 def compute_unit(
-    algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing
+    algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore | CpuAlone
 ) -> tuple[Computed, CoreSolver | None]:
-    """What is still to be proven, and the solver that took part; of a source without edges, what it reaches: itself."""
+    """What is still to be proven, and the solver that took part. A source without edges reaches itself."""
     if has_edges(unit[0]):
         return core.run(engine, unit)
     return Computed([algorithm.run(unit[0])], Tally(outcome="not needed: the source has no edges")), None
 
 
 def prove_unit(
-    algorithm: Algorithm, engine: Engine, unit: Unit, core: Computing
+    algorithm: Algorithm, engine: Engine, unit: Unit, core: JobCore | CpuAlone
 ) -> tuple[Computed, list[Proven], float]:
     """Compute, and prove or repair, in internal ids; and the seconds of the check."""
     trace = core.trace
@@ -117,7 +106,7 @@ def run_once(algorithm: Algorithm, task: Task, trace: Trace) -> Run:
 
 
 def prove_run(algorithm: Algorithm, task: Task, found: Found, seconds: float, trace: Trace) -> Run:
-    """What a run of so many seconds found, proven or repaired."""
+    """What a run found in ``seconds``, proven or repaired."""
     t1 = trace.now()
     proven, repair = prove_found(algorithm, task, found, trace)
     return make_run(algorithm, task, proven, repair, seconds, trace.now() - t1)

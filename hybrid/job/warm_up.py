@@ -1,7 +1,7 @@
 """Compile, or load from numba's cache, just the kernels that a job will use, by running it on tiny graphs beforehand.
 
 Invariant: a sample is of the same kind as the graph that it stands for - directed or not, the same type of weights, and
-distances that need as many bits - as every kind has kernels of its own. Together the samples make an engine use all.
+distances that need as many bits - as every kind has its own kernels. Together the samples make an engine use them all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hybrid.algorithms.proof import restore
 from hybrid.config.schema import Config
 from hybrid.devices.profiles import fixed_delay
 from hybrid.graphs.sources import Source
-from hybrid.job.engines import BatchEngine, PlainEngine, engine_for
+from hybrid.job.engines import BatchEngine, PlainEngine, SharedCore, engine_for
 from hybrid.results.trace import Trace
 from hybrid.terminal import note
 from hybrid.worker.core_solver import Absent, Answer
@@ -61,7 +61,7 @@ VARIANTS: dict[str, list[Callable[[CoreSplit], Traversal]]] = {
 
 @contextmanager
 def say_if_slow(text: str = COMPILING) -> Iterator[None]:
-    """Tell what is going on if the block takes over a second."""
+    """Print ``text`` if the block takes over a second."""
     timer = threading.Timer(_SLOW_S, note, [text])
     timer.daemon = True
     timer.start()
@@ -81,7 +81,7 @@ def set_threads(wanted: int) -> None:
 
 
 def warm_up_job(algorithm: Algorithm, config: Config, like: Graph) -> None:
-    """What a run and its check on a graph like this one use."""
+    """The kernels of a run and its check on a graph like this one."""
     if algorithm.name == "bfs":
         warm_up(config.engine, config.bfs.strategy, deep=looks_deep(like))
         return
@@ -93,7 +93,7 @@ def warm_up_job(algorithm: Algorithm, config: Config, like: Graph) -> None:
 
 
 def warm_up_hybrid(algorithm: Algorithm, config: Config, like: Graph, batch: int = 1) -> None:
-    """What it uses beside a core solver, with the CPU's own values in the solver's place; and in batches."""
+    """The kernels of a run beside a core solver, which here answers with what it is sent; or those of batches."""
     if batch > 1:
         warm_up_batches()
     elif algorithm.name != "bfs":
@@ -104,15 +104,16 @@ def warm_up_hybrid(algorithm: Algorithm, config: Config, like: Graph, batch: int
 
 
 def warm_up_batches() -> None:
-    """What many sources at once use."""
+    """The kernels of searches from many sources at once."""
     # Here, not at the top: one search has no use for the engine of many.
     from cpu_engine.bfs.many.engine import warm_up_many
 
     with say_if_slow("compiling the kernels for batches: this happens once, and is kept for the next run"):
         warm_up_many()
         graph = star_with_tail()
-        engine, solver = BatchEngine(CoreSplit(graph, 2)), SimulatedSolver(fixed_delay("oracle", 0.0))
-        engine.publish(solver)
+        split, solver = CoreSplit(graph, 2), SimulatedSolver(fixed_delay("oracle", 0.0))
+        SharedCore("bfs", split).publish(solver)
+        engine = BatchEngine(split)
         for roots in (np.arange(graph.n), np.array([graph.n - 1])):
             unit = [Task(graph, Config(), Source(root, root)) for root in roots.tolist()]
             for mode in ("share", "race"):
@@ -121,7 +122,7 @@ def warm_up_batches() -> None:
 
 
 class _Echo(Absent):
-    """A solver that answers with what it is sent, so many times, and is then lost."""
+    """A solver that answers with what it is sent, and is lost after ``answers`` rounds."""
 
     usable = True
 
@@ -153,7 +154,7 @@ def warm_up(engine_name: str, strategy: str = "auto", *, deep: bool = True) -> N
 
 
 def exercise_engine(engine_name: str, strategy: str = "auto", *, deep: bool = True) -> None:
-    """Run the engine, the core split and the certificate on a small graph; ``deep``: what leaps use, too."""
+    """Run the engine, the core split and the certificate on a small graph; ``deep``: also the kernels of leaps."""
     split = CoreSplit(star_with_tail(), 2)
     variants = VARIANTS[engine_name] if strategy == "auto" else [partial(LevelBfs, strategy=strategy)]
     for make in [*variants, *([partial(LevelBfs, strategy=_TEAM)] if deep and strategy == "auto" else [])]:
@@ -166,7 +167,7 @@ def exercise_engine(engine_name: str, strategy: str = "auto", *, deep: bool = Tr
 
 
 def warm_up_certificate(*, deep: bool) -> None:
-    """What proves and hands over a search by any engine; ``deep``: also one whose levels take wide words."""
+    """The kernels that prove a search and hand it over; ``deep``: also for levels that need wide words."""
     graph = star_with_tail()
     level, parent = np.zeros((2, graph.n), np.int32)
     certify(graph, level, parent, 0)
@@ -224,18 +225,19 @@ def sample_graph(*, directed: bool, weight_kind: np.dtype | None = None) -> Grap
     return _of_kind(star_with_tail(), directed, weight_kind)
 
 
-def star_with_tail(n: int = _STAR_VERTICES) -> Graph:
+def star_with_tail() -> Graph:
     """A hub with n - 2 leaves, one of which has a leaf of its own: thin and thick levels, so push and pull both run."""
+    n = _STAR_VERTICES
     return _graph_of_pairs(n, np.array([(0, v) for v in range(1, n - 1)] + [(1, n - 1)]))
 
 
 def _clique() -> Graph:
-    """Edges enough for the kernels of large graphs."""
+    """All pairs: enough edges for the kernels of large graphs."""
     return _graph_of_pairs(_DENSE_VERTICES, np.argwhere(~np.eye(_DENSE_VERTICES, dtype=bool)))
 
 
 def _two_rings() -> Graph:
-    """Through the same vertices in random orders: no tree is large at once, and parts share ids with gaps."""
+    """Two cycles through the same vertices in random orders: trees grow slowly, and parts share ids with gaps."""
     rng = np.random.default_rng(1)
     rings = [rng.permutation(_SPARSE_VERTICES) for _ in range(2)]
     pairs = np.concatenate([np.column_stack((ring, np.roll(ring, 1))) for ring in rings])
@@ -253,7 +255,7 @@ def _graph_of_pairs(n: int, pairs: np.ndarray) -> Graph:
 
 
 def _of_kind(graph: Graph, directed: bool, weight_kind: np.dtype | None, heaviest: int = 1) -> Graph:
-    """The same with weights that differ; whole ones are stretched, so that the heaviest is about this heavy."""
+    """The same graph with different weights; whole ones are scaled, so that the largest is about ``heaviest``."""
     weight = None
     if weight_kind is not None:
         source = np.repeat(np.arange(graph.n), np.diff(graph.out_offsets))

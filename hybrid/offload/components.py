@@ -1,7 +1,7 @@
 """Components with a core solver: the CPU links all edges outside the core, the solver spreads labels inside it.
 
-Rounds repeat until a word of the solver joins nothing new. A solver that gives labels which nobody could have is not
-asked again; one that joins what is not connected is found out by check_components, and the job computes again alone.
+Rounds repeat until an answer of the solver joins nothing new. A solver that answers with impossible labels is not
+asked again; check_components finds one that joins what is not connected, and the job then computes again alone.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from cpu_engine.components.weak import ComponentsResult
 from cpu_engine.errors import InputError
 from hybrid.offload.rounds import Rounds
 from hybrid.results.trace import Trace
-
-PROGRAM = "min-select"
 
 
 def components_together(engine: CoreComponents, rounds: Rounds, trace: Trace) -> ComponentsResult:

@@ -4,8 +4,8 @@ The CPU's side is bit-parallel (cpu_engine/bfs/many/core.py), 64 sources per gro
 groups. In ``share`` every group runs until all that is left of it depends on the core; the values of all sources that
 wait go out as one matrix, and come back closed. In ``race`` the CPU does everything, and an answer in time is merged.
 
-Invariant: a value only ever falls; a batch ends only when no source waits - closed by the solver's word, or with the
-core's edges taken back. Whether that word was true is not decided here: the certificate does that, for all at once.
+Invariant: a value only ever falls; a batch ends only when no source waits - the solver has answered, or the CPU has
+taken the core's edges back. Whether an answer was true is not decided here: the certificate decides, for all at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cpu_engine.bfs.many.core import CoreManyBfs, ManyTable
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS, ManyBfs, ManyResult
 from cpu_engine.bfs.traversal import CoreSplit
 from hybrid.offload.rounds import MOST_ROUNDS, Rounds
+from hybrid.offload.traverse import traced_step
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.worker.core_solver import Answer, CoreSolver
@@ -41,7 +42,7 @@ class ManyTraversed:
     npu: Tally
     steps: int
     edges_looked_at: int
-    repair: Repair | None = None  # given: some levels failed their certificate, and these are others
+    repair: Repair | None = None  # given: some levels failed their certificate and were computed again
 
 
 class ManyEngine:
@@ -55,15 +56,15 @@ class ManyEngine:
 
     def alone(self, roots: np.ndarray, *, parents: bool = False, trace: Trace | None = None) -> ManyTraversed:
         """The CPU does everything."""
-        t0 = 0.0 if trace is None else trace.now()
+        trace = trace or Trace()
+        t0 = trace.now()
         found = self._alone.run(roots, parents=parents)
-        if trace is not None:
-            trace.add("cpu", "step", t0, engine=CoreManyBfs.name, direction="auto", level=0, frontier=int(roots.size),
-                      edges=found.edges_looked_at)  # fmt: skip
+        trace.add("cpu", "step", t0, engine=CoreManyBfs.name, direction="auto", level=0, frontier=int(roots.size),
+                  edges=found.edges_looked_at)  # fmt: skip
         return ManyTraversed(roots, found, Tally(), found.levels_run, found.edges_looked_at)
 
     def table_for(self, roots: int, *, parents: bool) -> ManyTable:
-        """The last batch's table if it has the size: pages that were touched before cost nothing."""
+        """The last batch's table if it has the size: its memory pages are there already."""
         if self._table is None or not self._table.fits(roots, parents=parents):
             self._table = ManyTable(self.split.graph.n, roots, parents=parents)
         return self._table
@@ -76,18 +77,12 @@ class ManyEngine:
         return self._groups[:needed]
 
     def together(
-        self,
-        roots: np.ndarray,
-        mode: str,
-        solver: CoreSolver,
-        trace: Trace,
-        max_rounds: int = MOST_ROUNDS,
-        *,
+        self, roots: np.ndarray, mode: str, solver: CoreSolver, trace: Trace, max_rounds: int = MOST_ROUNDS, *,
         parents: bool = False,
-    ) -> ManyTraversed:
-        """CPU and solver in mode ``race`` or ``share``; a solver that needs more rounds than that is done without.
+    ) -> ManyTraversed:  # fmt: skip
+        """CPU and solver in mode ``race`` or ``share``; a solver that needs more than ``max_rounds`` is dropped.
 
-        The arrays are the engine's own, valid until the next batch: whoever keeps them copies them.
+        The arrays are the engine's own, valid until the next batch: a caller that keeps them must copy them.
         """
         rounds = Rounds(solver, mode, trace, max_rounds)
         return _Together(self, np.asarray(roots, np.int64), rounds, trace).run(parents)
@@ -149,7 +144,7 @@ class _Together:
                     self._merge(answer)
 
     def _rows(self, of: Callable[[CoreManyBfs], np.ndarray]) -> list[Rows]:
-        """Which roots of which groups go out, as many as a round may carry; the others have to wait for the next."""
+        """The roots of each group that go out, as many as a round may carry; the others wait for the next round."""
         room = max(1, self.solver.largest_batch)
         found = []
         for group in self.groups:
@@ -162,13 +157,8 @@ class _Together:
     def _step_on(self, group: CoreManyBfs, most: float = math.inf) -> None:
         made = 0
         while group.can_step() and made < most:
-            t0 = self.trace.now()
-            step = group.step()
+            traced_step(group, self.trace)
             made += 1
-            self.trace.add(
-                "cpu", "step", t0, engine=group.name, direction=step.direction, level=step.level,
-                frontier=step.frontier, edges=step.edges,
-            )  # fmt: skip
         self.steps += made
 
     def _send(self, rows: list[Rows]) -> bool:
@@ -182,9 +172,6 @@ class _Together:
 
     def _merge(self, answer: Answer) -> None:
         (rows, sent), t0 = self.out, self.trace.now()
-        if answer.values.shape != sent.shape:
-            self.rounds.refuse(answer, f"its answer is {answer.values.shape}, the round was {sent.shape}")
-            return
         adopted = rejected = at = 0
         theirs = np.ascontiguousarray(answer.values, np.int32)
         for group, some in rows:

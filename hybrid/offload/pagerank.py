@@ -1,12 +1,12 @@
 """PageRank with a core solver: in every iteration it adds up the core's own arcs while the CPU follows all others.
 
-Whatever the solver says only enters a sum, so a wrong sum is not seen here: check_pagerank sees it afterwards, and the
+The solver's answers only enter sums, so a wrong one is not noticed here: check_pagerank finds it afterwards, and the
 job then computes again without the solver.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,32 +14,12 @@ from cpu_engine.pagerank.engine import PageRankEngine, PageRankResult, limits_of
 from hybrid.offload.rounds import Rounds
 from hybrid.results.trace import Trace
 
-PROGRAM = "plus-times"
-
-
-class SweepEngine(Protocol):
-    """PageRankEngine, or ManyRanksEngine with a column per source."""
-
-    core_size: int
-
-    def core_contributions(self) -> np.ndarray: ...
-
-    def sweep_outside(self) -> None: ...
-
-    def add_core_sums(self, sums: np.ndarray) -> None: ...
-
-    def sum_core(self) -> None: ...
-
-    def finish_iteration(self) -> Any: ...
+if TYPE_CHECKING:
+    from cpu_engine.pagerank.personalised import ManyRanksEngine
 
 
 def pagerank_together(
-    engine: PageRankEngine,
-    rounds: Rounds,
-    trace: Trace,
-    *,
-    tolerance: float | None = None,
-    iterations: int | None = None,
+    engine: PageRankEngine, rounds: Rounds, trace: Trace, *, tolerance: float | None, iterations: int | None
 ) -> PageRankResult:
     """Iterate as ``pagerank`` does, one round per iteration; where no answer comes, the CPU does the core as well.
 
@@ -55,8 +35,8 @@ def pagerank_together(
     return PageRankResult(engine.rank(), engine.isolated_rank, done, change, converged)
 
 
-def iterate_together(engine: SweepEngine, rounds: Rounds, trace: Trace) -> Any:
-    """One iteration; how far the ranks moved. A batch goes out as [B, k], a row per source."""
+def iterate_together(engine: PageRankEngine | ManyRanksEngine, rounds: Rounds, trace: Trace) -> Any:
+    """One iteration; how far the ranks moved. Many sources go out as [B, k], a row for each."""
     contributions = engine.core_contributions()
     sent = contributions.size > 0 and rounds.send(np.ascontiguousarray(contributions.T))
     with trace.span("cpu", "sweep"):

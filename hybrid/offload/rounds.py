@@ -1,60 +1,53 @@
 """The rounds of one run with a core solver: send values, take or await the answer, count, trace, say how it ended.
 
-The only place where rounds are sent; what is sent and how an answer is merged is the algorithm's (traverse.py,
+All rounds are sent here; what is sent and how an answer is merged is the algorithm's part (traverse.py,
 many_sources.py, pagerank.py, components.py, on_ranks.py). Invariant: nothing that a solver does or fails to do raises
-here; where no answer is to be had, the caller does the core's part itself.
+an error here; where no answer comes, the caller computes the core's part itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import contextlib
 
 import numpy as np
 
 from hybrid.results.tally import Tally
+from hybrid.results.trace import Trace
 from hybrid.terminal import plural
 from hybrid.worker.core_solver import Answer, CoreSolver
 
 STILL_STARTING = "not waited for: the worker was still starting"
-MOST_ROUNDS = 1000  # npu.max_rounds, if nobody says otherwise
-
-
-class Recorder(Protocol):
-    """Where events go: a job's trace, or a rank's list."""
-
-    def now(self) -> float: ...
-
-    def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Any: ...
-
-    def extend(self, actor: str, kind: str, t0: float, **facts: Any) -> None: ...
+MOST_ROUNDS = 1000  # the default of npu.max_rounds
 
 
 class Rounds:
     """See the module. ``sharing``: the core's edges are the solver's, so its answers are waited for."""
 
-    def __init__(self, solver: CoreSolver, mode: str, trace: Recorder, max_rounds: float = MOST_ROUNDS) -> None:
+    def __init__(self, solver: CoreSolver, mode: str, trace: Trace, max_rounds: float = MOST_ROUNDS) -> None:
         self.solver, self.trace, self.tally = solver, trace, Tally()
         self._max_rounds = max_rounds
         self._outstanding = False
         self._sent_at, self._sent = 0.0, 0
+        self._shape: tuple[int, ...] = ()
         self._further: dict[str, int] = {}
         solver.begin()
         self.sharing = mode == "share" and solver.usable
 
     @property
     def can_send(self) -> bool:
-        """Whether a round may go out now; who does not share does not wait for a solver that is still starting."""
+        """Whether a round may go out now; in mode race none does before the solver has started."""
         solver = self.solver
         return solver.usable and not solver.busy and (self.sharing or not solver.starting)
 
     def send(self, values: np.ndarray) -> bool:
-        """Hand the core's values over, if that may be; whether an answer can be expected."""
+        """Hand the core's values over, if a round may go out now; whether an answer can be expected."""
         if not self.can_send:
             return False
         if self.tally.rounds_sent >= self._max_rounds:
             self.solver.distrust(f"no end after {plural(int(self._max_rounds), 'round')} (npu.max_rounds)")
             return False
         self._sent_at, self._sent = self.trace.now(), int(np.count_nonzero(values >= 0))
+        self._shape = values.shape
         self._further = {"sources": int(values.shape[0])} if values.ndim > 1 else {}
         self.solver.submit(values)
         self._outstanding = True
@@ -63,20 +56,23 @@ class Rounds:
         return self.solver.usable
 
     def take(self) -> Answer | None:
-        """The answer, if it is there."""
+        """The answer, if it is there and has the shape of what was sent."""
         answer = self.solver.poll()
+        if answer is not None and answer.values.shape != self._shape:
+            self.refuse(answer, f"its answer is {answer.values.shape}, the round was {self._shape}")
+            return None
         if answer is None and not self.solver.usable:
             self._record("", self.solver.failure)
         return answer
 
     def wait(self) -> None:
-        """Let time pass until there may be an answer."""
+        """Sleep until there may be an answer."""
         t0 = self.trace.now()
         self.solver.wait()
         self.trace.extend("cpu", "wait", t0, why="everything left depends on the core")
 
     def receive(self) -> Answer | None:
-        """The answer to what was sent: who shares waits for it, who races takes it only if it is there."""
+        """The answer to what was sent: awaited in mode share, in mode race only taken if it is there."""
         answer = self.take()
         while answer is None and self.sharing and self.solver.busy and self.solver.usable:
             self.wait()
@@ -110,7 +106,7 @@ class Rounds:
         self._record(answer.round_id, reason, **_timing(answer.facts))
 
     def close(self) -> Tally:
-        """The run is over; the account of it."""
+        """The run is over: abandon what is outstanding, and return the account."""
         solver, tally = self.solver, self.tally
         if solver.busy:
             solver.abandon()
@@ -137,11 +133,9 @@ class Rounds:
 
 
 def _timing(facts: dict[str, str]) -> dict[str, float]:
-    """What the worker says of its own time; whatever else it says there is left out."""
+    """What the worker says of its own time; what is no number is left out."""
     found = {}
     for name in ("compute_s", "iterations"):
-        try:
+        with contextlib.suppress(ValueError):
             found[name] = float(facts.get(name, ""))
-        except ValueError:
-            continue
     return found

@@ -1,7 +1,7 @@
 """What was measured on this machine, kept between jobs: one JSON file per host in the cache folder.
 
-Owns the file and the figures' meaning; measurement.py makes them. Invariant: the file is whole or absent
-(temporary name, rename), and one of another layout, host or damaged counts as none: nothing is ever guessed from it.
+Owns the file and the meaning of its figures; hybrid/experiments/calibrate.py measures them. Invariant: the file is
+whole or absent (temporary name, rename); one that is damaged, or of another layout or host, counts as none.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Calibration:
     tandem: str
     host: str
     cpus: int
-    busy: float  # load average per CPU before the measuring began: others at work make every figure worse
+    busy: float  # load average per CPU before the measuring began: other load makes every figure worse
     when: str
     seconds: float
     device: DeviceRates
@@ -126,7 +126,7 @@ class Calibration:
             samples=rates.products,
             source=f"measured on {self.host}, {self.when}: {rates.device}, {rates.dtype}, MindSpore {rates.mindspore}",
         )
-        # An iteration is its product, of active rows only, and what is around it. The worker's own rounds give both.
+        # An iteration is a product, of active rows only, and a fixed time around it. The worker's own rounds give both.
         points = [(plain.matvec(one.k), one.compute_s / one.iterations) for one in self.rounds if one.iterations]
         if not points:
             return plain

@@ -1,7 +1,7 @@
 """What the planner knows of a graph: edges inside and touching [0, k) for every k, and what a real search looked at.
 
-Invariant: the counts are exact. The search is one that was run on the CPU alone; where none was run, it is None, and
-the planner only knows what a search cannot exceed.
+Invariant: the counts are exact. The search was run on the CPU alone; where none was run, it is None, and the planner
+only knows bounds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class SearchFacts:
     seconds: float
     steps: int  # levels, or steps of the asynchronous engine
     edges: int  # looked at
-    looks: float  # edges that a vertex looks at in a pass: each its whole list, or so many of it
+    looks: float  # edges of a vertex's list that a pass looks at, at most: the list is cut to this length
     spread: np.ndarray  # by k: levels between the core's first and last vertex, the hops a closure of it needs
     batch: int = 1
     passes: int = 1  # over the graph, one after the other
@@ -88,10 +88,10 @@ def _sums(histogram: np.ndarray) -> np.ndarray:
 def measure_search(graph: Graph, engine: Traversal, root: int, limit: int, most_runs: int = MOST_RUNS) -> SearchFacts:
     """Search from ``root`` on the CPU alone; the fastest of a few counts, as the first one warms the caches."""
     found, best = _fastest(lambda: search(engine, root), most_runs)
+    edges = found.edges_looked_at
     return SearchFacts(
-        best, found.steps, found.edges_looked_at, looks_per_vertex(graph.in_offsets, found.edges_looked_at),
-        core_spread(found.level, limit),
-    )  # fmt: skip
+        best, found.steps, edges, looks_per_vertex(graph.in_offsets, edges), core_spread(found.level, limit)
+    )
 
 
 def measure_batch(graph: Graph, roots: np.ndarray, limit: int, most_runs: int = MOST_RUNS) -> SearchFacts:
@@ -100,10 +100,10 @@ def measure_batch(graph: Graph, roots: np.ndarray, limit: int, most_runs: int = 
 
     engine = ManyBfs(graph)
     found, best = _fastest(lambda: engine.run(roots), most_runs)
-    passes = -(-roots.size // ROOTS_PER_PASS)
+    passes, edges = -(-roots.size // ROOTS_PER_PASS), found.edges_looked_at
     spread = core_spread(np.ascontiguousarray(found.level[0], np.int32), limit)
-    looks = looks_per_vertex(graph.in_offsets, found.edges_looked_at // passes)
-    return SearchFacts(best, found.levels_run, found.edges_looked_at, looks, spread, int(roots.size), passes)
+    looks = looks_per_vertex(graph.in_offsets, edges // passes)
+    return SearchFacts(best, found.levels_run, edges, looks, spread, int(roots.size), passes)
 
 
 def measure_paths(graph: Graph, config: Config, root: int, most_runs: int = MOST_RUNS) -> SearchFacts:
@@ -117,7 +117,7 @@ def measure_paths(graph: Graph, config: Config, root: int, most_runs: int = MOST
 
 
 def several(search: SearchFacts, times: int) -> SearchFacts:
-    """Several batches as one: the CPU searches them one after the other, one round carries them all."""
+    """Several batches as one: the CPU searches them one after the other, a single round carries them all."""
     return replace(
         search, seconds=times * search.seconds, edges=times * search.edges, batch=times * search.batch,
         passes=times * search.passes,
@@ -158,11 +158,3 @@ def core_spread(level: np.ndarray, limit: int) -> np.ndarray:
     spread = np.zeros(core.size + 1, np.int64)
     spread[1:] = np.where(deepest >= 0, deepest.astype(np.int64) - nearest.astype(np.int64), 0)
     return spread
-
-
-def describe_search(search: SearchFacts) -> dict[str, Any]:
-    """The measured search as plain values."""
-    return {
-        "seconds": search.seconds, "steps": search.steps, "edges": search.edges,
-        "looks_per_vertex": search.looks, "batch": search.batch,
-    }  # fmt: skip

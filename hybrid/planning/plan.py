@@ -1,7 +1,8 @@
-"""The split: which vertices are the dense core, and in which mode the worker takes part. Reads, decides, explains.
+"""The plan of a job: which vertices are the dense core, and in which mode the worker takes part, and why.
 
-Internal ids fall with degree, so every rule comes down to one number: the core is [0, k). ``npu.mode: auto`` is the
-planner's decision (planner.py), made from measured figures; where there are none, it is made without the graph.
+Internal ids are in the order of falling degree, so every rule comes down to one number: the core is [0, k).
+``npu.mode: auto`` is the planner's decision (planner.py), made from measured figures; where there are none, the graph
+does not matter.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.graph import Graph
 from hybrid.config.schema import Config, CoreConfig
 from hybrid.planning.core_statistics import FEWEST_RUNS, CoreStatistics, SearchFacts, core_statistics, several
-from hybrid.planning.planner import SWEEPS, Prediction, best_of, candidate_sizes, predict, rule_out
-from hybrid.planning.prediction import NOT_CALIBRATED, Surroundings, search_count, surroundings, typical_search
+from hybrid.planning.planner import SWEEPS, Prediction, Surroundings, best_of, candidate_sizes, predict, rule_out
+from hybrid.planning.prediction import NOT_CALIBRATED, search_count, surroundings, typical_search
 from hybrid.terminal import plural
 from hybrid.worker.core_solver import MOST_AT_ONCE
 from hybrid.worker.guard import REGRET_S, Patience, measuring_runs, patience_for, patience_for_sweeps
 
 AUTOMATIC = "automatic"
 CELL_BYTES = 4  # one float32 of the core's matrix
-FEWEST_AT_ONCE = 4  # searches: fewer are faster one by one (measured on Kronecker 14 and 18 and a uniform graph)
+FEWEST_AT_ONCE = 4  # fewer searches are faster one by one (measured on Kronecker 14 and 18 and a uniform graph)
 WORKER_START_S = 3.0  # MindSpore takes so long to load (1.4 to 3.5 s measured): a shorter job is over before
 TOO_DEAR = "one answer that does not come would cost more than may be lost"
 MEASURED = ("bfs", "sssp")  # predicted from a search that is measured first
@@ -63,89 +64,18 @@ def make_plan(graph: Graph, config: Config, ruled: Plan | None = None, search: S
 
     ``ruled``: what ``plan_by_rule`` said, if it was asked before. ``search``: measured already, by many ranks.
     """
-    if config.algorithm not in MEASURED or (config.algorithm != "bfs" and config.npu.mode != "auto"):
-        return ruled or _plan_sweeps(graph, config)
-    plan = _plan_core(graph, config, ruled, search)
-    if (
-        config.ranks != 1 or plan.batch > 1 or config.algorithm != "bfs"
-    ):  # ranks traverse one by one; a batch was chosen with the core
+    searching, mode = config.algorithm == "bfs", config.npu.mode
+    if mode == "off":
+        plan = plan_off(graph, "as configured")
+    elif mode == "auto":
+        plan = _plan_auto(graph, config, search)
+    else:
+        plan = ruled or plan_by_rule(graph, config)
+        if searching and plan.mode != "off" and config.compare.enabled and config.ranks == 1:
+            plan = replace(plan, predicted=_predict_configured(graph, config, plan))
+    if not searching or config.ranks != 1 or plan.batch > 1:  # ranks choose it themselves; the planner has chosen it
         return plan
     return replace(plan, batch=choose_batch(config, search_count(config, graph.n)))
-
-
-def _plan_sweeps(graph: Graph, config: Config) -> Plan:
-    """Core and mode for any other algorithm; mode auto is predicted for sweeps over all edges only."""
-    algorithm = config.algorithm
-    if config.npu.mode == "off":
-        return plan_off(graph, "as configured")
-    if config.npu.mode != "auto":
-        return plan_by_rule(graph, config)
-    if algorithm != "pagerank":
-        reason = "one run cannot be measured beforehand without losing more than mode auto may"
-        return plan_off(
-            graph, f"auto: nothing is predicted for {algorithm}, as {reason}; npu.mode: share or race tries it"
-        )
-    here = surroundings(config)
-    if here.device is None or here.rates is None:
-        return plan_off(graph, f"auto: {NOT_CALIBRATED}")
-    chosen, rule = choose_core_size(graph.degree(), config.core)
-    statistics = core_statistics(graph, chosen)
-    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
-    table = predict(statistics, here.device, here.rates, here.around, sizes, algorithm)
-    if table.mode == "off":
-        return plan_off(graph, f"auto: {table.reason}", table.as_dict())
-    saved_s = next(one.saved_s for one in table.candidates if one.k == table.k)
-    patience = patience_for_sweeps(table.round_s or 0.0, table.cpu_only_s, saved_s, SWEEPS)
-    found = _awaited(table, 1, config.npu.worker == "launch" and not here.simulated)
-    if found.mode != "off" and patience is None:
-        found = found.without(TOO_DEAR)
-    if found.mode == "off" or patience is None:
-        return plan_off(graph, f"auto: {found.reason}", found.as_dict())
-    split = CoreSplit(graph, table.k)
-    threshold, inside = int(statistics.degree[table.k - 1]), int(statistics.inside[table.k])
-    return Plan(split, inside, threshold, rule, table.mode, f"auto: {table.reason}", table.as_dict(), patience)
-
-
-def worth_measuring(config: Config, n: int) -> bool:
-    """Whether mode auto may run a search beforehand, only to decide; n: vertices with edges."""
-    known = config.npu.mode == "auto" and surroundings(config).device is not None
-    return known and measuring_runs(search_count(config, n)) >= FEWEST_RUNS
-
-
-def choose_batch(config: Config, searches: int) -> int:
-    """How many sources are traversed at once; auto: what the CPU likes best, which is a pass, or one by one if few."""
-    if config.npu.batch == "auto":
-        return 1 if searches < FEWEST_AT_ONCE else min(ROOTS_PER_PASS, searches)
-    return max(1, min(int(config.npu.batch), searches))
-
-
-def choosable_batches(config: Config, searches: int) -> list[int]:
-    """The batches that the planner may choose from, the CPU's own choice first: whole passes that one round carries."""
-    batch = choose_batch(config, searches)
-    batches = [batch]
-    if config.npu.batch == "auto" and batch == ROOTS_PER_PASS:
-        while 2 * batches[-1] <= min(searches, MOST_AT_ONCE):
-            batches.append(2 * batches[-1])
-    return batches
-
-
-def plan_by_rule(graph: Graph, config: Config) -> Plan:
-    """Core and mode of a job whose mode is share or race: at once, so that a worker can be started, or need not be."""
-    return _plan_by_rule(graph, config, config.npu.mode, "as configured")
-
-
-def _plan_core(graph: Graph, config: Config, ruled: Plan | None, search: SearchFacts | None) -> Plan:
-    if config.npu.mode == "auto":
-        here = surroundings(config)
-        if here.device is not None:
-            return _plan_by_prediction(graph, config, here, search)
-    mode, mode_reason = choose_mode(config.npu.mode, NOT_CALIBRATED)
-    if mode == "off":
-        return plan_off(graph, mode_reason)
-    plan = ruled or _plan_by_rule(graph, config, mode, mode_reason)
-    if plan.mode == "off" or not config.compare.enabled or config.ranks > 1:
-        return plan
-    return replace(plan, predicted=_predict_configured(graph, config, plan))
 
 
 def plan_off(graph: Graph, reason: str, predicted: dict[str, Any] | None = None) -> Plan:
@@ -153,8 +83,8 @@ def plan_off(graph: Graph, reason: str, predicted: dict[str, Any] | None = None)
     return Plan(CoreSplit(graph), 0, 0, "none (CPU only)", "off", reason, predicted)
 
 
-def _plan_by_rule(graph: Graph, config: Config, mode: str, mode_reason: str) -> Plan:
-    """The core by the configured rule."""
+def plan_by_rule(graph: Graph, config: Config, mode: str = "", why: str = "as configured") -> Plan:
+    """The core by the configured rule: known at once, so that a worker can be started, or need not be."""
     degree = graph.degree()
     size, rule = choose_core_size(degree, config.core)
     split = CoreSplit(graph, size)
@@ -166,7 +96,7 @@ def _plan_by_rule(graph: Graph, config: Config, mode: str, mode_reason: str) -> 
     edges = count_core_edges(split)
     if not edges:
         return plan_off(graph, "the core is empty" if not size else f"the core of {size:,} has no edges")
-    return Plan(split, edges, int(degree[size - 1]), rule, mode, mode_reason)
+    return Plan(split, edges, int(degree[size - 1]), rule, mode or config.npu.mode, why)
 
 
 def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, Any] | None:
@@ -176,12 +106,70 @@ def _predict_configured(graph: Graph, config: Config, plan: Plan) -> dict[str, A
         return None
     k, batch = plan.core_size, choose_batch(config, search_count(config, graph.n))
     statistics = core_statistics(graph, k, typical_search(graph, config, k, batch))
-    table = predict(statistics, here.device, here.rates, here.around, [k])
+    table = predict(statistics, here, [k])
     return _tell(table.with_choice(plan.mode, table.candidates[0], plan.mode_reason), config, statistics)
 
 
-def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings, search: SearchFacts | None) -> Plan:
-    """Mode auto where device and CPU are known: off unless the gain is above the planner's margin."""
+# ------------------------------------------------------------------------------------------------- batches
+
+
+def worth_measuring(config: Config, n: int) -> bool:
+    """Whether mode auto may run a search beforehand, only to decide; n: vertices with edges."""
+    known = config.npu.mode == "auto" and surroundings(config).device is not None
+    return known and measuring_runs(search_count(config, n)) >= FEWEST_RUNS
+
+
+def choose_batch(config: Config, searches: int) -> int:
+    """How many sources are traversed at once; auto: a pass, which is fastest on the CPU, or one by one if few."""
+    if config.npu.batch == "auto":
+        return 1 if searches < FEWEST_AT_ONCE else min(ROOTS_PER_PASS, searches)
+    return max(1, min(int(config.npu.batch), searches))
+
+
+def choosable_batches(config: Config, searches: int) -> list[int]:
+    """The batches that the planner may choose from, the CPU's choice first: whole passes that one round carries."""
+    batch = choose_batch(config, searches)
+    batches = [batch]
+    if config.npu.batch == "auto" and batch == ROOTS_PER_PASS:
+        while 2 * batches[-1] <= min(searches, MOST_AT_ONCE):
+            batches.append(2 * batches[-1])
+    return batches
+
+
+# ----------------------------------------------------------------------------------------------- mode auto
+
+
+def _plan_auto(graph: Graph, config: Config, search: SearchFacts | None) -> Plan:
+    """Predicted where device and CPU are known: off unless the gain is above the planner's margin."""
+    algorithm, here = config.algorithm, surroundings(config)
+    if algorithm == "pagerank":
+        if here.device is None or here.rates is None:
+            return plan_off(graph, f"auto: {NOT_CALIBRATED}")
+        return _plan_sweeps(graph, config, here)
+    if algorithm not in MEASURED:
+        reason = "one run cannot be measured beforehand without losing more than mode auto may"
+        return plan_off(
+            graph, f"auto: nothing is predicted for {algorithm}, as {reason}; npu.mode: share or race tries it"
+        )
+    if here.device is not None:
+        return _plan_searches(graph, config, here, search)
+    if not ascend_devices():
+        return plan_off(graph, f"auto: no Ascend device is present, and {NOT_CALIBRATED}")
+    why = f"auto: an Ascend device is present, and racing never waits for it ({NOT_CALIBRATED})"
+    return plan_by_rule(graph, config, "race", why)
+
+
+def _plan_sweeps(graph: Graph, config: Config, here: Surroundings) -> Plan:
+    """PageRank, from the CPU's rates."""
+    chosen, rule = choose_core_size(graph.degree(), config.core)
+    statistics = core_statistics(graph, chosen)
+    sizes = [chosen] if rule != AUTOMATIC and chosen else candidate_sizes(statistics, here.device)
+    found = _bearable(predict(statistics, here, sizes, config.algorithm), 1, config, here)
+    return _take(graph, found, 1, statistics, rule, found.as_dict())
+
+
+def _plan_searches(graph: Graph, config: Config, here: Surroundings, search: SearchFacts | None) -> Plan:
+    """BFS and shortest paths, from a measured search - unless counting edges settles it before."""
     assert here.device is not None
     # Only a threshold needs the degrees; for all others their number will do, and this has to be quick.
     degree = graph.degree() if config.core.threshold is not None else np.empty(graph.n, np.int8)
@@ -191,80 +179,69 @@ def _plan_by_prediction(graph: Graph, config: Config, here: Surroundings, search
     searching = config.algorithm == "bfs"  # the others have no batches, no index, and other rates
     batches = choosable_batches(config, everything) if searching and config.ranks == 1 else [1]
     batch = batches[0]
-    fixed = chosen if rule != AUTOMATIC else 0
-    sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
-    ruled_out = ""
+
+    def sizes_for(batch: int) -> list[int]:
+        fixed = rule != AUTOMATIC and chosen
+        return [chosen] if fixed else candidate_sizes(statistics, here.device, batch)
+
     uses = everything if config.npu.index != "off" and searching else 0
-    if here.rates is not None and batch == 1 and searching:  # what a batch looks at is only known once one was searched
-        ruled_out = rule_out(statistics, here.device, here.rates, here.around, sizes, uses)
-    told = {"device": here.device.name, "kind": here.device.kind, "mode": "off"}
-    if ruled_out or not sizes:  # for most graphs this settles it, before anything is searched
-        reason = ruled_out or "the core is empty"
-        return plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    searches = -(-everything // batch)  # a batch is one
+    searches, sizes, reason = -(-everything // batch), sizes_for(batch), ""  # a batch is one search
     runs = measuring_runs(searches)
-    if runs < FEWEST_RUNS:
+    if here.rates is not None and batch == 1 and searching:  # what a batch looks at is only known once one was searched
+        reason = rule_out(statistics, here, sizes, uses)
+    if not reason and not sizes:
+        reason = "the core is empty"
+    elif not reason and runs < FEWEST_RUNS:
         what = "searches" if batch == 1 else f"batches of {batch}"
         reason = f"a device may pay, but to measure one first would cost too much of {searches} {what}"
-        return plan_off(graph, f"auto: {reason}", {**told, "reason": reason})
-    statistics = replace(statistics, search=search or typical_search(graph, config, chosen, batch, runs))
-    tables = predict_batches(statistics, here, batches, fixed, uses, config.algorithm)
-    awaits_start = config.npu.worker == "launch" and not here.simulated
-    found = best_of([_bearable(one, everything, awaits_start) for one in tables])
-    predicted = _tell(found, config, statistics)
-    if found.mode == "off":
-        return plan_off(graph, f"auto: {found.reason}", predicted)
-    patience = _patience(found, everything) or BLIND  # an index answers at once: nobody needs any
-    split = CoreSplit(graph, found.k)
+    if reason:
+        told = {"device": here.device.name, "kind": here.device.kind, "mode": "off", "reason": reason}
+        return plan_off(graph, f"auto: {reason}", told)
+    measured = search or typical_search(graph, config, chosen, batch, runs)
+    tables = []
+    for one in batches:  # the CPU takes a multiple of the measured time
+        known = replace(statistics, search=several(measured, one // batch))
+        table = predict(known, here, sizes_for(one), config.algorithm, index_uses=-(-uses // one))
+        tables.append(_bearable(table, everything, config, here))
+    found = best_of(tables)
     if rule == AUTOMATIC:
         rule = f"automatic: the planner's choice of {len(sizes)} sizes"
-    threshold, edges = int(statistics.degree[found.k - 1]), count_core_edges(split)
-    reason = f"auto: {found.reason}"
-    return Plan(split, edges, threshold, rule, found.mode, reason, predicted, patience, found.batch, found.index)
+    return _take(graph, found, everything, statistics, rule, _tell(found, config, statistics))
 
 
-def _bearable(found: Prediction, searches: int, awaits_start: bool) -> Prediction:
+def _bearable(found: Prediction, searches: int, config: Config, here: Surroundings) -> Prediction:
     """The choice, or none where the job is over too soon, or an answer that does not come would cost it too much."""
     if found.mode == "off":
         return found
-    found = _awaited(found, searches, awaits_start)
-    if found.mode != "off" and not found.index and _patience(found, searches) is None:
-        return found.without(TOO_DEAR)
-    return found
-
-
-def _awaited(found: Prediction, searches: int, awaits_start: bool) -> Prediction:
-    """The choice, or none where the job is over before a worker has started."""
     whole_s = searches / found.batch * found.cpu_only_s
-    if not awaits_start or whole_s >= WORKER_START_S:
-        return found
-    return found.without(
-        f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
-    )
+    if config.npu.worker == "launch" and not here.simulated and whole_s < WORKER_START_S:
+        return found.without(
+            f"the CPU alone is done after {whole_s:.2g} s, before a worker is ready ({WORKER_START_S:g} s)"
+        )
+    return found if found.index or _patience(found, searches) is not None else found.without(TOO_DEAR)
 
 
 def _patience(found: Prediction, searches: int) -> Patience | None:
-    return patience_for(found.round_s or 0.0, found.cpu_only_s, -(-searches // found.batch))
+    round_s = found.round_s or 0.0
+    if found.algorithm == "pagerank":
+        saved_s = next(one.saved_s for one in found.candidates if one.k == found.k)
+        return patience_for_sweeps(round_s, found.cpu_only_s, saved_s, SWEEPS)
+    return patience_for(round_s, found.cpu_only_s, -(-searches // found.batch))
 
 
-def predict_batches(
-    statistics: CoreStatistics,
-    here: Surroundings,
-    batches: list[int],
-    fixed: int,
-    index_uses: int,
-    algorithm: str = "bfs",
-) -> list[Prediction]:
-    """A table for each batch, from the first one's measured search: the CPU takes a multiple of it for the others."""
-    assert here.device is not None
-    assert statistics.search is not None
-    tables = []
-    for batch in batches:
-        known = replace(statistics, search=several(statistics.search, batch // batches[0]))
-        sizes = [fixed] if fixed else candidate_sizes(statistics, here.device, batch)
-        uses = -(-index_uses // batch)
-        tables.append(predict(known, here.device, here.rates, here.around, sizes, algorithm, index_uses=uses))
-    return tables
+def _take(
+    graph: Graph, found: Prediction, searches: int, statistics: CoreStatistics, rule: str, predicted: dict[str, Any]
+) -> Plan:
+    """The plan that follows from a prediction."""
+    reason = f"auto: {found.reason}"
+    if found.mode == "off":
+        return plan_off(graph, reason, predicted)
+    threshold, inside = int(statistics.degree[found.k - 1]), int(statistics.inside[found.k])
+    patience = _patience(found, searches) or BLIND  # the core's index answers at once and needs none
+    return Plan(
+        CoreSplit(graph, found.k), inside, threshold, rule, found.mode, reason, predicted, patience, found.batch,
+        found.index,
+    )  # fmt: skip
 
 
 def _tell(found: Prediction, config: Config, statistics: CoreStatistics) -> dict[str, Any]:
@@ -306,12 +283,3 @@ def count_core_edges(split: CoreSplit) -> int:
 def ascend_devices() -> list[str]:
     """The Ascend devices that the driver shows."""
     return sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
-
-
-def choose_mode(mode: str, why_blind: str) -> tuple[str, str]:
-    """Resolve ``auto`` without figures: it only races, and only where a device is idle anyway."""
-    if mode != "auto":
-        return mode, "as configured"
-    if ascend_devices():
-        return "race", f"auto: an Ascend device is present, and racing never waits for it ({why_blind})"
-    return "off", f"auto: no Ascend device is present, and {why_blind}"

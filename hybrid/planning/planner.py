@@ -2,7 +2,7 @@
 
 Pure: statistics, a device model and CPU rates go in, a table comes out; no clock, file or graph is touched here.
 
-    saved(k)  the CPU's time on edges inside the core: what its vertices look at of the edges looked at in all
+    saved(k)  the CPU's time on edges inside the core: their part of all the edges that it looks at
     merge(k)  what taking over the core's values costs the CPU, however fast the device is
     share     CPU-only - saved(k) + round(k) + merge(k); a search has nothing else to do while its core is out
               (a sweep over all edges has: there it is the longer of both)
@@ -36,7 +36,7 @@ HANDLE_S = 0.2e-3  # per search: rounds handed over and taken in
 PARENT_S = 0.75e-9  # per vertex of the graph: parents are looked for again after a merge
 MERGE_S = 70e-9  # per core vertex: compared and merged at every level
 BATCH_MERGE_S = 2.8e-9  # per value of a batch or sweep: read out, copied, merged (64 searches, scale 18, the oracle)
-BATCH_SAVES = 0.3  # of the time that a batch's edges inside take by number: a rough fit to the same few runs
+BATCH_SAVES = 0.3  # an edge inside the core takes a batch this part of its mean time per edge: fit to the same runs
 INDEX_S = 3e-9  # per value: closed by the core's index on the CPU (13 us for 4,096 values)
 INDEX_DIAMETER = 2  # hubs: all pairs within 2 up to k = 8,192
 SMALLEST_CORE = 64
@@ -46,11 +46,14 @@ NO_CORE = "no core fits the graph, the bound and the device"
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """What a device finds itself in: the protocol's form, and whether it computes on the CPU's own cores."""
+class Surroundings:
+    """Where a job runs: the device and the CPU. Without a device there is nothing to predict."""
 
-    format: str = "text"
+    device: DeviceModel | None
+    rates: CpuRates | None  # None: not measured
+    format: str = "text"  # of the files that values travel in
     taken_cpu: float = 0.0  # part of the CPU that a computing worker takes from the engine: 0 for an NPU
+    simulated: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,17 +133,18 @@ class _Work:
     looks: float  # edges that a vertex looks at, per sweep or pass
     sweeps: int  # each has a round of its own
     passes: int  # over the core's edges
-    overlaps: bool  # the CPU has other edges to look at while a round is out
+    overlaps: bool  # the CPU has other edges to look at while it waits for a round
     edges_per_s: float  # at least; infinite where that is not known
     merge_s: tuple[float, float, float]  # in any case, per vertex of the graph, per vertex of the core and sweep
     basis: str
-    saves: float = 1.0  # what leaving out an edge saves, of what it takes in the mean
+    saves: float = 1.0  # leaving out an edge saves this part of the mean time per edge
 
 
 def candidate_sizes(
-    statistics: CoreStatistics, device: DeviceModel, batch: int = 1, most: int | None = None
+    statistics: CoreStatistics, device: DeviceModel | None, batch: int = 1, most: int | None = None
 ) -> list[int]:
     """Doubling sizes up to what graph, bound and device allow, and the largest of all."""
+    assert device is not None
     bound = min(statistics.limit, statistics.n, statistics.limit if most is None else most)
     while bound and not device.fits(bound, batch):
         bound //= 2
@@ -152,23 +156,19 @@ def candidate_sizes(
     return [*sizes, bound] if bound else []
 
 
-def rule_out(
-    statistics: CoreStatistics,
-    device: DeviceModel,
-    rates: CpuRates,
-    around: Circumstances,
-    sizes: Sequence[int],
-    index_uses: int = 0,
-) -> str:
+def rule_out(statistics: CoreStatistics, here: Surroundings, sizes: Sequence[int], index_uses: int = 0) -> str:
     """Why no core can pay for one search, whatever its levels are; empty if that cannot be said without searching.
 
     The most that can be saved is one look at every edge inside; the least that it costs is a round of one iteration,
     or closing by the core's index and a part of making it, where there may be one (``index_uses``, as in ``predict``).
     """
+    device, rates = here.device, here.rates
+    assert device is not None
+    assert rates is not None
     if not sizes:
         return NO_CORE
     saved = {k: float(statistics.inside[k]) / _slowest(rates) for k in sizes}
-    spent = {k: ROUNDS * device.round_s(k, 1, 1, around.format) for k in sizes}
+    spent = {k: ROUNDS * device.round_s(k, 1, 1, here.format) for k in sizes}
     what = "a round takes"
     if index_uses:
         what = "a round, or the core's index and a part of making it, takes"
@@ -183,18 +183,14 @@ def rule_out(
 
 
 def predict(
-    statistics: CoreStatistics,
-    device: DeviceModel,
-    rates: CpuRates | None,
-    around: Circumstances,
-    sizes: Sequence[int],
-    algorithm: str = "bfs",
-    index_uses: int = 0,
+    statistics: CoreStatistics, here: Surroundings, sizes: Sequence[int], algorithm: str = "bfs", index_uses: int = 0
 ) -> Prediction:
-    """The table over ``sizes``, and the choice. A search needs ``statistics.search``, a sweep needs ``rates``.
+    """The table over ``sizes``, and the choice. A search needs ``statistics.search``, a sweep needs the CPU's rates.
 
     ``index_uses``: how many runs share the making of a core's index; 0 = there shall be none.
     """
+    device, rates = here.device, here.rates
+    assert device is not None
     if algorithm != "pagerank":
         if statistics.search is None:
             raise ValueError("a search is predicted from a measured one: statistics.search is missing")
@@ -203,7 +199,7 @@ def predict(
         if rates is None:
             raise ValueError("a sweep is predicted from the CPU's rates: they are missing")
         work, batch = _sweep_work(statistics, rates), 1
-    rows = tuple(_candidate(statistics, device, around, work, batch, k) for k in sizes)
+    rows = tuple(_candidate(statistics, device, here, work, batch, k) for k in sizes)
     chosen, mode, reason = choose(rows, work.seconds)
     found = Prediction(device.name, device.kind, algorithm, batch, work.seconds, work.basis, rows, reason=reason)
     if chosen is not None:
@@ -217,7 +213,7 @@ def choose(candidates: Sequence[Candidate], cpu_only_s: float) -> tuple[Candidat
         return None, "off", NO_CORE
     best = min(candidates, key=lambda one: one.hybrid_s)
     mode = "race" if best.race_s < best.share_s * (1 - 1e-9) else "share"
-    gain, margin = cpu_only_s - best.hybrid_s, max(MARGIN_SHARE * cpu_only_s, MARGIN_S)
+    gain, margin = cpu_only_s - best.hybrid_s, _margin(cpu_only_s)
     told = (
         f"{mode} at k = {count(best.k)} would take {seconds(best.hybrid_s)} against {seconds(cpu_only_s)} on the CPU "
         f"alone (the core's edges are {seconds(best.saved_s)} of that; a round takes {seconds(best.round_s)}, merging "
@@ -229,8 +225,12 @@ def choose(candidates: Sequence[Candidate], cpu_only_s: float) -> tuple[Candidat
     return None, "off", f"the best, {told}: {why}"
 
 
+def _margin(cpu_only_s: float) -> float:
+    return max(MARGIN_SHARE * cpu_only_s, MARGIN_S)
+
+
 def _prefer_index(found: Prediction, uses: int) -> Prediction:
-    """The choice with the core's index instead, where that gains more, its making shared by so many runs included."""
+    """The choice with the core's index instead, where that gains more; ``uses`` runs share the time of making it."""
     cost = {
         one: one.index_s + one.index_made_s / uses
         for one in found.candidates
@@ -239,7 +239,7 @@ def _prefer_index(found: Prediction, uses: int) -> Prediction:
     if not cost:
         return found
     best = min(cost, key=lambda one: cost[one])
-    margin = max(MARGIN_SHARE * found.cpu_only_s, MARGIN_S)
+    margin = _margin(found.cpu_only_s)
     if cost[best] >= found.seconds or found.cpu_only_s - cost[best] <= margin:
         return found
     reason = (
@@ -276,7 +276,7 @@ def _slowest(rates: CpuRates) -> float:
 
 
 def _candidate(
-    statistics: CoreStatistics, device: DeviceModel, around: Circumstances, work: _Work, batch: int, k: int
+    statistics: CoreStatistics, device: DeviceModel, here: Surroundings, work: _Work, batch: int, k: int
 ) -> Candidate:
     inside, sweeps = int(statistics.inside[k]), work.sweeps
     looked = work.passes * statistics.looked_at(k, work.looks)
@@ -285,19 +285,19 @@ def _candidate(
         saved_s = min(saved_s, looked / work.edges_per_s)
     rest_s = work.seconds - saved_s
     iterations = 1 if work.overlaps else _iterations(statistics.search, k)
-    round_s = device.round_s(k, batch, iterations, around.format)
+    round_s = device.round_s(k, batch, iterations, here.format)
     always_s, vertex_s, value_s = work.merge_s
     merge_s = always_s + vertex_s * statistics.n + sweeps * value_s * k
     waited_s = sweeps * round_s
     share_s = (max(rest_s, waited_s) if work.overlaps else rest_s + waited_s) + merge_s
-    own_s = 0.0 if device.delay_s is not None else OWN_PART * device.exchange.seconds(around.format, k * batch)
+    own_s = 0.0 if device.delay_s is not None else OWN_PART * device.exchange.seconds(here.format, k * batch)
     race_s = work.seconds + sweeps * own_s + merge_s - max(0.0, saved_s - waited_s)
     compute_s = sweeps * iterations * device.iteration_s(k, batch)
     part = inside / statistics.m if statistics.m else 0.0
     return Candidate(
         k, int(statistics.degree[k - 1]), inside, statistics.density(k), part, saved_s, round_s, merge_s,
-        race_s + around.taken_cpu * min(compute_s, work.seconds),
-        share_s + around.taken_cpu * min(compute_s, rest_s),
+        race_s + here.taken_cpu * min(compute_s, work.seconds),
+        share_s + here.taken_cpu * min(compute_s, rest_s),
         None if work.overlaps else rest_s + INDEX_S * k * batch + merge_s,
         None if work.overlaps else device.index_s(k, INDEX_DIAMETER),
     )  # fmt: skip

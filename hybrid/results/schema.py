@@ -135,7 +135,7 @@ class Verdict:
     cpu_only_seconds: float
     hybrid_seconds: float
     ratio: Annotated[float, "above 1: hybrid is faster"]
-    ratio_low: float  # of its interval (hybrid/job/comparison.py)
+    ratio_low: float  # of its interval (hybrid/job/verdict.py)
     ratio_high: float
     pairs: Annotated[int, "runs without and with the NPU, one after the other"]
     pairs_agreeing: int  # in how many of them the same way was faster as in the medians

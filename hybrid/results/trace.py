@@ -11,12 +11,17 @@ from typing import Any, cast
 from hybrid.results.schema import Event
 
 __all__ = ["Event", "Trace", "plain_number"]
+_TOUCHED = ("wait", "merge", "take_back")  # what the CPU does because of the device
 
 
 class Trace:
-    """Events in the order they ended. Actors: coordinator, cpu, npu; on several ranks also rank 0, rank 1, ..."""
+    """Events in the order they ended. Actors: coordinator, cpu, npu; on several ranks also rank 0, rank 1, ...
 
-    def __init__(self) -> None:
+    ``simulated``: every event of the device, and of the CPU because of it, carries this name of a simulated device.
+    """
+
+    def __init__(self, simulated: str | None = None) -> None:
+        self.simulated = simulated
         self._began = time.perf_counter()
         self.events: list[Event] = []
         self.source: int | None = None  # the user's id of the vertex now being traversed from
@@ -26,6 +31,8 @@ class Trace:
 
     def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
         """Record something that began at ``t0`` and ended at ``t1`` (default: now)."""
+        if self.simulated is not None and (actor == "npu" or kind in _TOUCHED):
+            facts["simulated"] = self.simulated
         end = self.now() if t1 is None else t1
         event = cast(Event, {"t0": t0, "t1": end, "actor": actor, "kind": kind, "source": self.source, **facts})
         self.events.append(event)

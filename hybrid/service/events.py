@@ -18,7 +18,6 @@ from hybrid.service.http.problems import Problem
 Published = tuple[str, dict[str, Any]]  # kind and data
 _BEAT_S = 15.0  # a comment this often keeps proxies from closing a silent stream
 _MOST_WAITING = 2000
-_TOUCHED = ("wait", "merge", "take_back")  # what the CPU does because of a device
 
 
 class Listener:
@@ -133,11 +132,8 @@ class LiveTrace(Trace):
         super().__init__()
         self._bus, self._job, self._most = bus, job, most
         self.left_out = 0
-        self.simulated: str | None = None  # the device that is only a model, if it is one
 
     def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
-        if self.simulated is not None and (actor == "npu" or kind in _TOUCHED):
-            facts["simulated"] = self.simulated
         event = super().add(actor, kind, t0, t1, **facts)
         if len(self.events) > self._most:  # a job of very many steps keeps its latest
             del self.events[0]

@@ -1,4 +1,4 @@
-"""What a device computes on the core, by the CPU and off every clock: the true answers of a simulated one."""
+"""The core programs on the CPU: the answers of a simulated device, computed while no clock runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from cpu_engine.hub_core.kernels.closure import close_core_rows_step
 from cpu_engine.hub_core.kernels.rows import skip_core_step
 from exchange.protocol.programs import MIN_PLUS
+from hybrid.worker.published_core import core_arcs
 
 Program = Callable[[np.ndarray], tuple[np.ndarray, int]]  # values [k] or [B, k] to the answer, and its iterations
 _NONE = np.iinfo(np.int64).max
@@ -18,24 +19,17 @@ def core_program(
     out_offsets: np.ndarray, out_targets: np.ndarray, k: int, program: str = MIN_PLUS, weight: np.ndarray | None = None
 ) -> Program:
     """The program on the edges among the first ``k`` vertices; its kernels are compiled after this."""
-    begin, end = out_offsets[:k], skip_core_step(out_offsets[: k + 1], out_targets, k)
     if program == MIN_PLUS and weight is None:
+        begin, end = out_offsets[:k], skip_core_step(out_offsets[: k + 1], out_targets, k)
         targets = out_targets.view(f"u{out_targets.itemsize}")
         close_core_rows_step(begin[:0], end[:0], targets, np.empty((0, 0), np.int32), np.empty(0, np.int64))
         return lambda values: _close_hops(begin, end, targets, values)
-    source = np.repeat(np.arange(k), end - begin)
-    inside = np.repeat(begin, end - begin) + np.arange(source.size) - np.repeat(_starts(begin, end), end - begin)
-    target = out_targets[inside].astype(np.int64)
+    source, target, own = core_arcs(out_offsets, out_targets, k, weight)
     if program == "plus-times":
-        each = np.ones(source.size) if weight is None else weight[inside].astype(np.float64)
+        each = np.ones(source.size) if own is None else own.astype(np.float64)
         return lambda values: (_sum_arcs(source, target, each, k, values), 1)
-    step = np.zeros(source.size, np.int64) if weight is None else weight[inside].astype(np.int64)
+    step = np.zeros(source.size, np.int64) if own is None else own.astype(np.int64)
     return lambda values: _close_values(source, target, step, values)
-
-
-def _starts(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Where each row begins in the concatenation of all."""
-    return np.concatenate(([0], np.cumsum(end - begin)[:-1])) if begin.size else np.empty(0, np.int64)
 
 
 def _close_hops(begin: np.ndarray, end: np.ndarray, targets: np.ndarray, sent: np.ndarray) -> tuple[np.ndarray, int]:

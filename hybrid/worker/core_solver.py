@@ -1,6 +1,6 @@
 """What solves the dense core for an algorithm: a worker process, a simulated device, the core's index.
 
-Whatever differs between the kinds is in the protocol, so that nobody asks which kind it has.
+All differences between the kinds are in the protocol, so that no caller has to ask which kind it has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Answer:
 
 
 def first_round(k: int, batch: int, most: int, empty: int = -1, dtype: Any = np.int32) -> np.ndarray:
-    """Values of a round that no run needs, as large as those to come: else the first one compiles, and is late."""
+    """Values of a round that no run needs, as large as later ones, so that the device compiles before the first run."""
     shape = (k,) if batch == 1 else (max(1, min(batch, most)), k)
     values: np.ndarray = np.full(shape, empty, dtype)
     values[..., :1] = empty + 1  # one value, so that the device has something to multiply
@@ -35,7 +35,7 @@ def first_round(k: int, batch: int, most: int, empty: int = -1, dtype: Any = np.
 
 
 class CoreSolver(Protocol):
-    """Answers rounds. Never raises for what a worker does: it becomes unusable and says why."""
+    """Answers rounds. It raises no error for what a worker does: it becomes unusable, and ``failure`` says why."""
 
     failure: str
 
@@ -45,7 +45,7 @@ class CoreSolver(Protocol):
 
     @property
     def starting(self) -> bool:
-        """Whether it is known to be still loading: who need not wait for an answer sends nothing before it is over."""
+        """Whether it is known to be still loading; a caller that does not wait for answers then sends nothing."""
 
     @property
     def busy(self) -> bool:
@@ -71,14 +71,14 @@ class CoreSolver(Protocol):
         """The outstanding round is no longer needed."""
 
     def distrust(self, reason: str) -> None:
-        """The solver said something provably false: no more rounds."""
+        """An answer was provably false: no more rounds."""
 
     def rehearse(self, run: Callable[[CoreSolver], object]) -> object:
-        """A device that is only simulated runs this beforehand, off the clock; any other solver need not."""
+        """Before a timed run: a simulated device runs this to prepare its answers; other solvers do nothing."""
 
 
 class Absent:
-    """Nobody: what a run sees where there is no solver for it, and why."""
+    """No solver: what a run is given where there is none for it; ``failure`` says why."""
 
     usable = starting = busy = False
     largest_batch = 1
@@ -107,14 +107,14 @@ class Device(CoreSolver, Protocol):
 
     device: str
     start_seconds: float | None
-    label: str  # before everything that is said of it: "simulated: " where nothing real stands behind it
+    label: str  # put before all messages about it: "simulated: " where no real device stands behind it
     cold: bool  # whether it has to start, load and compile before it can be asked
     index_failure: str
-    on_clock_s: float  # what a simulated device made the engine wait though no real one would have
+    on_clock_s: float  # how long a simulated device made the engine wait where a real one would not have
 
     @property
     def directory(self) -> Path | None:
-        """Through which it is asked, if there is one."""
+        """The exchange directory, if there is one."""
 
     def start(self) -> None:
         """Begin to load; the caller goes on."""
@@ -132,19 +132,19 @@ class Device(CoreSolver, Protocol):
         """Let it answer a round that no run needs; mode race does not wait for its start."""
 
     def request_index(self) -> bool:
-        """Ask once for the hops between all core vertices; False, and ``index_failure``, when that cannot be."""
+        """Ask once for the hops between all core vertices; False if that is impossible: ``index_failure`` says why."""
 
     def poll_index(self) -> Any:
         """The index, once it is there."""
 
     def uncounted(self) -> AbstractContextManager[None]:
-        """What is asked inside is in no total of a simulated device: it rehearses."""
+        """Rounds inside are in no total of a simulated device: they are rehearsals."""
 
     def do_without(self, reason: str) -> None:
-        """There can be no device here."""
+        """There can be no device here, for this reason: no rounds."""
 
     def describe(self) -> dict[str, Any] | None:
-        """What the summary says of a device that is not real; None of any other."""
+        """What the summary says of a simulated device; None of a real one."""
 
     def close(self) -> None:
-        """Nothing of it stays behind. Right at any point after the constructor."""
+        """Stop it and clean up; may be called at any point after the constructor."""

@@ -1,4 +1,4 @@
-"""Where a job's exchange directory is made, and what jobs that were killed left there."""
+"""Where a job's exchange directory is made; directories left by jobs that were killed are removed."""
 
 from __future__ import annotations
 

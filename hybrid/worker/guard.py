@@ -1,8 +1,8 @@
-"""A core solver that nobody waits for in vain: what mode auto puts between the algorithm and the device.
+"""A core solver with a bound on lost time: what mode auto puts between the algorithm and the device.
 
-The worker first answers a rehearsal, in which it starts, loads the core and compiles; until then searches go without
-it. An answer that takes longer than it was predicted to is not waited for: the search takes the core back, and after
-a few of those no round is sent any more. Invariant: what a job loses - deciding, measuring, waiting for answers that do
+The worker first answers a rehearsal, in which it starts, loads the core and compiles; until then searches run without
+it. An answer is awaited only a little longer than predicted: then the search takes the core back, and after a few
+such answers no further round is sent. Invariant: what a job loses - deciding, measuring, waiting for answers that do
 not come, taking the core back - stays within REGRET_SHARE of its CPU-only time and REGRET_S, whatever the worker does.
 """
 
@@ -18,11 +18,11 @@ import numpy as np
 from hybrid.worker.core_solver import Answer, CoreSolver
 
 REGRET_SHARE, REGRET_S = 0.05, 2e-3  # what mode auto may lose against the CPU alone
-MEASURING = 0.5  # of the share: for measuring a search before deciding; waiting in vain has the other half
-DECIDE_S = 1.5e-3  # of REGRET_S: reading the calibration and counting the core's edges (1.3 ms measured)
-REDO = 2.0  # searches that taking the core back costs: the search begins again, with more to look at
+MEASURING = 0.5  # the part of REGRET_SHARE for measuring a search before deciding; waiting in vain has the rest
+DECIDE_S = 1.5e-3  # the part of REGRET_S for reading the calibration and counting the core's edges (1.3 ms measured)
+REDO = 2.0  # taking the core back costs as much as two searches: the search begins again, with more to look at
 STRIKES = 3
-_SPARE = 1.2  # an answer is waited for at least so many times as long as predicted, or not at all
+_SPARE = 1.2  # an answer is awaited at least 1.2 times as long as predicted, or no round is sent
 _NAP_S = 100e-6
 
 
@@ -36,12 +36,12 @@ class Patience:
 
 
 def measuring_runs(searches: int) -> int:
-    """How many searches a job of so many may run beforehand, only to decide."""
+    """How many searches a job of ``searches`` may run beforehand, only to decide."""
     return int(MEASURING * REGRET_SHARE * searches)
 
 
 def patience_for(round_s: float, search_s: float, searches: int) -> Patience | None:
-    """For a job of so many searches; None if a single answer that does not come could cost more than a job may lose."""
+    """For a job of ``searches``; None if one answer that does not come could cost more than the job may lose."""
     budget_s = (1 - MEASURING) * REGRET_SHARE * search_s * searches + REGRET_S - DECIDE_S
     for strikes in range(STRIKES, 0, -1):
         wait_s = budget_s / strikes - REDO * search_s
@@ -51,10 +51,10 @@ def patience_for(round_s: float, search_s: float, searches: int) -> Patience | N
 
 
 def patience_for_sweeps(round_s: float, run_s: float, saved_s: float, sweeps: int) -> Patience | None:
-    """For one run of so many sweeps, each with a round; None if its answers are not sure to be worth waiting for.
+    """For one run of ``sweeps``, each with a round; None if waiting for the answers could cost more than may be lost.
 
     Every sweep may wait as long as the CPU alone takes for one, and its part of what may be lost; after a late answer
-    the core's part of that sweep is made up for, and the run goes on alone.
+    the CPU does the core's part of that sweep, and the run goes on alone.
     """
     spare_s = (REGRET_SHARE * run_s + REGRET_S - DECIDE_S - saved_s / sweeps) / sweeps
     wait_s = run_s / sweeps + spare_s
@@ -62,7 +62,7 @@ def patience_for_sweeps(round_s: float, run_s: float, saved_s: float, sweeps: in
 
 
 class Guard:
-    """See the module; satisfies ``CoreSolver`` around another one, whose life is its owner's business."""
+    """See the module; satisfies ``CoreSolver`` around another one, which its owner starts and stops."""
 
     def __init__(self, solver: CoreSolver, patience: Patience) -> None:
         self._solver, self._patience = solver, patience
@@ -74,7 +74,7 @@ class Guard:
         self.failure = ""
 
     def send_first(self, values: np.ndarray) -> None:
-        """Send a first round that nobody needs, as large as those to come, and do not wait for it."""
+        """Send a first round that no search needs, as large as those to come, and do not wait for it."""
         if self._solver.usable:
             self._solver.submit(values)
             self._rehearsing = True

@@ -1,8 +1,8 @@
 """Does the worker still live? Judged by worker.json: pure, no I/O, on the coordinator's own clock.
 
-Only whether the heartbeat *changes* counts, never its time, so clocks of two machines may differ. Silence is counted
+Only whether the heartbeat *changes* counts, never its time, so clocks of two machines may differ. Silence is added up
 from look to look, and a long pause between two looks (a suspended job, a long step) counts as a short one. A worker
-that tells no heartbeat is not judged, nor one that is starting: the protocol's own start timeout covers that.
+without a heartbeat is not judged, nor one that is starting: the protocol's own start timeout covers that.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class CoreIndex:
         return self.diameter is not None and self.diameter <= 2
 
     def prepare(self) -> None:
-        """Make what closing needs, and compile it: not in a search's time."""
+        """Compute what ``close`` needs and compile its kernels, before a search is timed."""
         for values in (np.full(self.size, -1, np.int32), np.full((1, self.size), -1, np.int32)):
             self.close(values)
 
@@ -97,7 +97,7 @@ def compute_index(out_offsets: np.ndarray, out_targets: np.ndarray, core_size: i
 
 
 def core_digest(graph: Graph, core_size: int) -> str:
-    """A digest of the core's edges: the same core has the same index, whatever else the graph has."""
+    """A digest of the core's edges: the same core has the same index, in any graph."""
     offsets, targets = graph.out_offsets[: core_size + 1], graph.out_targets
     inside = skip_core_step(offsets, targets, core_size) - offsets[:-1]
     rows = targets[: int(offsets[-1])]
@@ -113,7 +113,7 @@ def index_path(folder: Path, graph: Graph, core_size: int) -> Path:
 
 
 def load_index(path: Path, core_size: int) -> CoreIndex | None:
-    """What is stored there; None if nothing is, or if it is damaged (the log says so, and it is removed)."""
+    """The stored index; None if there is none, or if it is damaged (the log says so, and the file is removed)."""
     try:
         with open_regular(path) as stream:
             content = stream.read(2 * core_size**2 + _HEAD_BYTES)  # what compresses badly grows by less
@@ -127,7 +127,7 @@ def load_index(path: Path, core_size: int) -> CoreIndex | None:
 
 
 def store_index(path: Path, index: CoreIndex) -> bool:
-    """Keep it for the next job; a reader sees all of it or nothing. False, and a line in the log, if it cannot be."""
+    """Keep it for the next job; a reader sees all of it or nothing. False, and a line in the log, if that fails."""
     text = io.BytesIO()
     np.save(text, np.ascontiguousarray(index.distance), allow_pickle=False)
     payload = zlib.compress(text.getvalue(), 1)  # mostly ones and twos: a tenth of it is left
@@ -142,7 +142,7 @@ def store_index(path: Path, index: CoreIndex) -> bool:
 
 
 def forget_index(path: Path) -> None:
-    """Throw it away."""
+    """Remove the file."""
     with contextlib.suppress(OSError):
         path.unlink()
 

@@ -1,4 +1,4 @@
-"""How a job comes by the core's index: stored by an earlier one, or made by the worker while searches go on.
+"""How a job gets the core's index: stored by an earlier job, or made by the worker while searches go on.
 
 ``npu.index: on`` asks the worker for it; ``auto`` does so in a job of many searches only, and always uses what is
 stored. Until it is there, searches go on as without it.
@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 
 
 class IndexSolver(Absent):
-    """A core solver in this very process: core values follow from the index, at once, one search's or a batch's.
+    """A core solver in this process: it answers at once from the index, for one search or for a batch.
 
-    It is believed until the certificate, like any other; if it was wrong, the index is thrown away.
+    Its answers are proven with the result, like any solver's; if they are wrong, the index is thrown away.
     """
 
     usable, device, largest_batch = True, "index", MOST_AT_ONCE
@@ -54,7 +54,7 @@ class IndexSolver(Absent):
     abandon = begin
 
     def distrust(self, reason: str) -> None:
-        """The index is wrong: nobody shall use it again."""
+        """The index is wrong: it is not used again, here or in later jobs."""
         self.begin()
         self.usable, self.failure = False, f"core index: {reason}"
         self._forget()
@@ -79,7 +79,7 @@ class IndexKeeper:
         return self._failure or ("" if self._solver is None else self._solver.failure)
 
     def solver(self) -> IndexSolver | None:
-        """Who answers at once, if the index is there and was never wrong."""
+        """The solver that answers at once, if the index is there and was never wrong."""
         if self._solver is None and self._maker is not None:
             made = self._maker.poll_index()
             if made is not None:

@@ -19,10 +19,10 @@ from exchange.isolated import isolated_command
 from exchange.protocol.layout import worker_scratch_prefix
 from hybrid.config.schema import Config
 from hybrid.interrupts import interrupts_held
-from hybrid.planning.plan import largest_core
+from hybrid.planning.plan import ascend_devices, largest_core
 
-# How far a worker on the engine's own CPUs steps back, on the scale of nice(1). While it starts, and nobody waits for
-# it, it takes what the engine leaves; at work the engine's threads still come first, and rounds take no longer.
+# By how much a worker on the engine's own CPUs lowers its priority, on the scale of nice(1). While it starts, it takes
+# what the engine leaves; at work the engine's threads still come first, and rounds take no longer.
 _STARTING, _WORKING = 19, 5
 _LOG_TAIL_BYTES = 1 << 16
 _CAUSES = {
@@ -68,13 +68,13 @@ class WorkerSupervisor:
             _step_back(self._process.pid, _WORKING if npu.mode == "share" else _STARTING)
 
     def let_work(self) -> None:
-        """The worker has started: what it does from now on somebody may wait for."""
+        """The worker has started: from now on the job may wait for what it does."""
         if self._process is not None and self._shares_cpus:
             _step_back(self._process.pid, _WORKING)
 
     @property
     def _shares_cpus(self) -> bool:
-        return self._config.npu.device != "ascend" and not _has_ascend()
+        return self._config.npu.device != "ascend" and not ascend_devices()
 
     def cause_of_death(self) -> str | None:
         """None while the worker lives, else why it ended, in words."""
@@ -106,14 +106,10 @@ class WorkerSupervisor:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(self._config.npu.stop_grace_s if signal_number != signal.SIGKILL else None)
                 break
-        self._bury()
+        self.kill()
 
     def kill(self) -> None:
-        """End it at once: a worker that hangs does not listen."""
-        self._bury()
-
-    def _bury(self) -> None:
-        """Make sure of it, grandchildren included, and remove what a killed worker could not."""
+        """End it at once, grandchildren included, and remove the files that a killed worker leaves."""
         self._signal_group(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
@@ -135,16 +131,12 @@ class WorkerSupervisor:
         return []
 
 
-def _has_ascend() -> bool:
-    return any(Path("/dev").glob("davinci*"))
-
-
 def _step_back(pid: int, far: int) -> None:
     """Let the engine's threads go before a worker on the same CPUs.
 
     Otherwise each parallel step waits a time slice (8 to 40 ms) for the CPU on which the worker loads MindSpore. Where
     sessions are scheduled as groups, it is the group that steps back, which it may undo. Elsewhere it is each thread,
-    and a user who may not raise a priority leaves the worker where it is: behind the engine.
+    and where the user may not raise a priority again, the worker stays behind the engine.
     """
     with contextlib.suppress(OSError):  # no harm if it is gone, or the system does not let us
         Path(f"/proc/{pid}/autogroup").write_text(str(far))

@@ -1,4 +1,4 @@
-"""The core that the worker was given, as far as its answers are checked against it."""
+"""The core that the worker was given: the bounds that its answers are checked against."""
 
 from __future__ import annotations
 
@@ -31,16 +31,12 @@ class PublishedCore:
         cls, offsets: np.ndarray, targets: np.ndarray, size: int, program: str, weight: np.ndarray | None
     ) -> PublishedCore:
         facts = program_facts(program)
-        core = cls(size, facts, offsets, targets, value_limit=max(1, offsets.size - 1))  # hops, if nothing else
         if facts.name == MIN_PLUS and weight is None:
-            return core
-        inside = targets[: int(offsets[size])] < size
-        own = None if weight is None else weight[: int(offsets[size])][inside]
+            return cls(size, facts, offsets, targets, value_limit=max(1, offsets.size - 1))  # hops
+        source, _, own = core_arcs(offsets, targets, size, weight)
         if facts.name == MIN_PLUS:
-            least = 0 if own is None or not own.size else int(own.min())
-            return cls(size, facts, offsets, targets, min_step=least)
+            return cls(size, facts, offsets, targets, min_step=0 if own is None or not own.size else int(own.min()))
         if facts.name == "plus-times":
-            source = np.repeat(np.arange(size), np.diff(offsets[: size + 1]))[inside]
             one = np.ones(source.size) if own is None else own.astype(np.float32).astype(np.float64)
             sums = [np.bincount(source, weights, minlength=size) for weights in (one, np.abs(one))]
             return cls(size, facts, offsets, targets, out_weight=np.array(sums))
@@ -67,3 +63,13 @@ class PublishedCore:
     def require_index(self, index: CoreIndexArrays) -> None:
         """ExchangeError unless the index is one of this core."""
         require_index_of(index.distance, self.offsets, self.targets, self.size)
+
+
+def core_arcs(
+    offsets: np.ndarray, targets: np.ndarray, size: int, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Source, target and weight (None: 1 each) of the arcs among the vertices [0, size)."""
+    last = int(offsets[size])
+    inside = targets[:last] < size
+    source = np.repeat(np.arange(size), np.diff(offsets[: size + 1]))[inside]
+    return source, targets[:last][inside], None if weight is None else weight[:last][inside]

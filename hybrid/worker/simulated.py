@@ -1,11 +1,11 @@
-"""A device that is not there: true core values, delivered at the moment a model says that device would deliver them.
+"""A simulated device: true core values, delivered at the moment when the modelled device would deliver them.
 
 What the CPU engine does with them - waiting, merging, edges saved - is real and measured; only the device is not. The
 values come from a closure over the core's rows that is computed off the clock: ``rehearse`` runs a search beforehand
 and keeps what it needed; what is still missing is computed while the CPU waits anyway, and only else on the clock,
 which is counted (``on_clock_s``). The device is warm: its start and the loading of the core are not in any round.
 
-Invariant: every word is the truth, whatever the model; and whatever leaves here says ``simulated``.
+Invariant: every answer is right, whatever the model; and all that leaves here is marked ``simulated``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from hybrid.devices.model import DeviceModel
 from hybrid.devices.profiles import DIRECT, parse_device
 from hybrid.errors import ConfigError
 from hybrid.planning.calibration import device_model, load_calibration
-from hybrid.results.trace import Event, Trace
 from hybrid.worker.core_programs import Program, core_program
 from hybrid.worker.core_solver import MOST_AT_ONCE, Answer, CoreSolver, first_round
 from hybrid.worker.index import CoreIndex, compute_index
@@ -34,7 +33,6 @@ _SPIN_S = 200e-6  # shorter than this a sleep cannot be trusted: the moment is w
 _LONGEST_SLEEP_S = 0.05
 _MOST_KEPT_BYTES = 256 << 20  # closures kept from rehearsals; beyond it the oldest go
 _MOST_REHEARSALS = 4
-_TOUCHED = ("wait", "merge", "take_back")  # what the CPU does because of the device
 
 
 def simulated_solver(config: Config) -> SimulatedSolver | None:
@@ -48,23 +46,8 @@ def simulated_solver(config: Config) -> SimulatedSolver | None:
             value=config.npu.worker,
             fix="set npu.worker: launch, or a real npu.device",
         )
-    model = device_model(simulation, load_calibration())
-    return SimulatedSolver(
-        model, format=DIRECT if simulation.direct else config.exchange.format, label=simulation.label
-    )
-
-
-class SimulatedTrace(Trace):
-    """A trace in which every event of the device, and of the CPU because of it, carries ``simulated: <device>``."""
-
-    def __init__(self, label: str) -> None:
-        super().__init__()
-        self._label = label
-
-    def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
-        if actor == "npu" or kind in _TOUCHED:
-            facts["simulated"] = self._label
-        return super().add(actor, kind, t0, t1, **facts)
+    format = DIRECT if simulation.direct else config.exchange.format
+    return SimulatedSolver(device_model(simulation, load_calibration()), format=format, label=simulation.label)
 
 
 @dataclass(frozen=True)
@@ -97,15 +80,13 @@ class SimulatedSolver:
         self.computed_on_clock = 0  # closures that the engine had to wait for: no device would have made it wait
         self.on_clock_s = 0.0
         self.computed = 0  # closures, rehearsals included
-        self._begin = np.empty(0, np.int64)
-        self._targets = np.empty(0, np.uint32)
-        self._program: Program = core_program(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
+        self._edges, self._size = (np.zeros(1, np.int64), np.empty(0, np.int32)), 0
+        self._program: Program = core_program(*self._edges, 0)
         self._known: dict[tuple[Any, ...], list[_Closure]] = {}
         self._kept = 0  # closures
         self._sent: np.ndarray | None = None
         self._sent_at = self._due = 0.0
         self._closed: _Closure | None = None
-        self._offsets = np.zeros(1, np.int64)
         self._index: CoreIndex | None = None
         self._index_due: float | None = None
         self.index_failure = ""
@@ -119,40 +100,31 @@ class SimulatedSolver:
         """It is warm."""
 
     def close(self) -> None:
-        self._forget()
-
-    def _forget(self) -> None:
+        """Forget all that was computed for this core."""
         self._known.clear()
         self._kept = 0
-        self._sent = self._closed = None
+        self.begin()
         self._index = self._index_due = None
 
     def publish_edges(
-        self,
-        out_offsets: np.ndarray,
-        out_targets: np.ndarray,
-        core_size: int,
-        *,
-        program: str = MIN_PLUS,
+        self, out_offsets: np.ndarray, out_targets: np.ndarray, core_size: int, *, program: str = MIN_PLUS,
         weight: np.ndarray | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Take the edges among the first ``core_size`` vertices; what was kept for another core is forgotten."""
-        self._forget()
+        self.close()
         self._program = core_program(out_offsets, out_targets, core_size, program, weight)
-        self._offsets = out_offsets[: core_size + 1]
-        self._begin = out_offsets[:core_size]
-        self._targets = out_targets.view(f"u{out_targets.itemsize}")
+        self._edges, self._size = (out_offsets, out_targets), core_size
         if not self.model.fits(core_size):
             needed, there = self.model.matrix_bytes(core_size) / 2**30, self.model.memory_bytes / 2**30
             self.distrust(f"a core of {core_size} vertices needs {needed:.1f} GiB, {self.device} has {there:.0f}")
 
     def first_values(self, batch: int = 1) -> np.ndarray:
-        return first_round(self._begin.size, batch, self.largest_batch)
+        return first_round(self._size, batch, self.largest_batch)
 
     def rehearse(self, run: Callable[[CoreSolver], object]) -> int:
-        """Let ``run`` ask this device beforehand, untimed, until nothing new is asked; how many runs that took.
+        """Let ``run`` ask this device beforehand, untimed, until it asks nothing new; how many runs that took.
 
-        An engine whose rounds depend on the moment may ask for something else later; that is counted then.
+        An engine whose rounds depend on timing may later ask for something else; that is counted then.
         """
         attempts = 0
         with self.uncounted():
@@ -206,7 +178,7 @@ class SimulatedSolver:
         self._sent = self._closed = None
         self.modelled_s += self._seconds(closed.sent, closed.iterations)
         self.delivered += 1
-        computed = closed.iterations * self.model.iteration_s(self._begin.size, _batch(closed.sent))
+        computed = closed.iterations * self.model.iteration_s(self._size, _batch(closed.sent))
         facts = {"device": self.device, "iterations": str(closed.iterations), "compute_s": f"{computed:.9f}"}
         # A copy: engines keep what they are given, and these values are given again.
         return Answer(f"simulated-{self.rounds:06d}", closed.values.copy(), closed.received, facts)
@@ -222,31 +194,25 @@ class SimulatedSolver:
         while time.perf_counter() < self._due:
             pass
 
-    def abandon(self) -> None:
-        self._sent = self._closed = None
+    abandon = begin
 
     def distrust(self, reason: str) -> None:
         self.usable, self.failure = False, reason if reason.startswith("simulated") else f"simulated device: {reason}"
-        self._sent = self._closed = None
+        self.begin()
 
-    def do_without(self, reason: str) -> None:
-        self.distrust(reason)
+    do_without = distrust
 
     # ------------------------------------------------------------------------------------------ for the record
 
     def describe(self) -> dict[str, Any]:
         model = self.model
         return {
-            "device": self.device,
-            "figures": model.kind,
-            "source": model.source,
+            "device": self.device, "figures": model.kind, "source": model.source,
             "exchange": self.format if model.delay_s is None else "in the delay",
-            "exchange_measured": model.exchange.measured,
-            "rounds_delivered": self.delivered,
+            "exchange_measured": model.exchange.measured, "rounds_delivered": self.delivered,
             "mean_round_s": self.modelled_s / self.delivered if self.delivered else None,
-            "computed_on_clock": self.computed_on_clock,
-            "on_clock_s": self.on_clock_s,
-        }
+            "computed_on_clock": self.computed_on_clock, "on_clock_s": self.on_clock_s,
+        }  # fmt: skip
 
     # --------------------------------------------------------------------------------------------- the index
 
@@ -255,13 +221,13 @@ class SimulatedSolver:
             self.index_failure = self.failure
             return False
         if self._index is None:
-            self._index = compute_index(self._offsets, self._targets, self._begin.size)  # off the clock, by the CPU
+            self._index = compute_index(*self._edges, self._size)  # off the clock, by the CPU
         if self._index is None:
             self.index_failure = "a distance does not fit into an index"
             return False
         if self._index_due is None:
             diameter = int(self._index.distance[self._index.distance < 255].max(initial=0))
-            self._index_due = time.perf_counter() + self.model.index_s(self._begin.size, diameter)
+            self._index_due = time.perf_counter() + self.model.index_s(self._size, diameter)
         return True
 
     def poll_index(self) -> CoreIndex | None:
@@ -272,7 +238,7 @@ class SimulatedSolver:
     # ------------------------------------------------------------------------------------------------- inside
 
     def _seconds(self, values: np.ndarray, iterations: int) -> float:
-        return self.model.round_s(self._begin.size, _batch(values), iterations, self.format)
+        return self.model.round_s(self._size, _batch(values), iterations, self.format)
 
     def _close(self) -> None:
         assert self._sent is not None

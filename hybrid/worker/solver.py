@@ -1,8 +1,8 @@
-"""The worker as the traversal sees it: rounds through the exchange directory, and a process behind them.
+"""The worker as the algorithms see it: rounds through the exchange directory, and a process behind them.
 
 Drives the coordinator's state machine (exchange.protocol.machines decides, this module carries out) and turns files
-into arrays of core values. Invariant: nothing that a worker does or fails to do raises here; it ends it
-with a reason.
+into arrays of core values. Invariant: nothing that a worker does or fails to do raises an error here; the solver
+becomes unusable, and ``failure`` says why.
 """
 
 from __future__ import annotations
@@ -44,29 +44,22 @@ _LOOK_INTERVAL_S = 0.05  # how often a coordinator that waits or polls looks whe
 
 
 class WorkerSolver:
-    """See the module; satisfies ``hybrid.worker.core_solver.Device``. Whoever makes one calls ``close`` in the end."""
+    """See the module; satisfies ``hybrid.worker.core_solver.Device``. Its owner must call ``close``."""
 
     label, cold, on_clock_s = "", True, 0.0
 
     def __init__(self, config: Config, log_path: Path, trace: Trace) -> None:
         self._config, self._trace = config, trace
-        self._made_directory = config.exchange.dir is None
-        self.directory = (
-            fresh_directory(config.exchange.keep) if config.exchange.dir is None else Path(config.exchange.dir)
-        )
+        exchange, launch = config.exchange, config.npu.worker == "launch"
+        self.directory = fresh_directory(exchange.keep) if exchange.dir is None else Path(exchange.dir)
         self._mailbox = CoordinatorMailbox(
-            self.directory,
-            format=cast(Format, config.exchange.format),
-            max_bytes=config.exchange.max_bytes,
-            own_worker=config.npu.worker == "launch",
+            self.directory, format=cast(Format, exchange.format), max_bytes=exchange.max_bytes, own_worker=launch
         )
         self._protocol = CoordinatorProtocol(
             self._mailbox.token, config.npu.round_timeout_s, config.npu.start_timeout_s
         )
-        self._watcher = Watcher(self.directory, cast(Mode, config.exchange.watch), config.exchange.poll_interval_s)
-        self._supervisor: WorkerSupervisor | None = None
-        if config.npu.worker == "launch":
-            self._supervisor = WorkerSupervisor(self.directory, config, log_path)
+        self._watcher = Watcher(self.directory, cast(Mode, exchange.watch), exchange.poll_interval_s)
+        self._supervisor = WorkerSupervisor(self.directory, config, log_path) if launch else None
         self._core: PublishedCore | None = None
         self._sent = np.empty(0, np.int32)
         self._index: CoreIndexArrays | None = None
@@ -87,8 +80,8 @@ class WorkerSolver:
     def start(self) -> None:
         """Take the directory and start the worker, which loads while the caller goes on. ``close`` undoes it.
 
-        Only a directory that cannot be made or is another job's ends the job; whatever is wrong inside of it, the job
-        goes on without the worker.
+        A directory that cannot be made or belongs to another job ends the job; for any error inside it, the job goes
+        on without the worker.
         """
         try:
             self._mailbox.open()
@@ -107,7 +100,7 @@ class WorkerSolver:
             _log.info("worker started, pid %s, exchange directory %s", self._supervisor.pid, self.directory)
 
     def await_start(self) -> None:
-        """Return when the worker is ready or has failed; one that is not ready in time has: no round waits again."""
+        """Return when the worker is ready or has failed; one that is not ready in time counts as failed."""
         began, timeout_s = self._trace.now(), self._config.npu.start_timeout_s
         while self.starting and self._trace.now() - began < timeout_s:
             self._watcher.wait(_LOOK_INTERVAL_S)
@@ -117,9 +110,9 @@ class WorkerSolver:
             self._trace.add("coordinator", "await", began, why="the worker's start")
 
     def warm_up(self, mode: str, batch: int = 1) -> None:
-        """Let the worker answer a round that no run needs: it starts, reads the core and compiles on no run's clock.
+        """Let the worker answer a round that no run needs: it starts, reads the core and compiles before any is timed.
 
-        Mode race does not wait for a worker that is not known to be there.
+        Mode race does not wait for a worker that has not announced itself.
         """
         if mode == "share":
             self.await_start()
@@ -137,25 +130,20 @@ class WorkerSolver:
         return first_round(self._core.size, batch, self.largest_batch, program.empty, program.dtype)
 
     def rehearse(self, run: Callable[[CoreSolver], object]) -> object:
-        """A device that is there needs none."""
+        """A real device needs no rehearsal."""
 
     def describe(self) -> dict[str, Any] | None:
-        """It is real: the record has its name and its start."""
+        """Nothing: the device is real, and the record has its name and its start."""
         return None
 
     def uncounted(self) -> AbstractContextManager[None]:
-        """A device that is there counts everything."""
+        """A real device keeps no totals."""
         return nullcontext()
 
     def publish_edges(
-        self,
-        out_offsets: np.ndarray,
-        out_targets: np.ndarray,
-        core_size: int,
-        *,
-        program: str = MIN_PLUS,
+        self, out_offsets: np.ndarray, out_targets: np.ndarray, core_size: int, *, program: str = MIN_PLUS,
         weight: np.ndarray | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write the edges among the first ``core_size`` vertices, once for all rounds, which ask for ``program``.
 
         ``weight`` is aligned with ``out_targets``: integers for min-plus, any finite numbers for plus-times.
@@ -168,13 +156,13 @@ class WorkerSolver:
             self._act(messages.WorkerLost(f"the core could not be written: {error}"))
 
     def close(self) -> None:
-        """End it: stop.flag, worker gone, directory clean. Right at any point after the constructor."""
+        """Stop the worker and clean the directory; may be called at any point after the constructor."""
         if self._opened:  # else the directory is another job's: not a file of it is touched
             self._stop_worker()
         self._watcher.stop()
         for problem in self._mailbox.cleanup(keep=self._config.exchange.keep):
             _log.warning("cleaning up: %s", problem)
-        if self._made_directory and not self._config.exchange.keep:
+        if self._config.exchange.dir is None and not self._config.exchange.keep:
             remove_folder(self.directory)
 
     @property
@@ -184,10 +172,7 @@ class WorkerSolver:
     def _stop_worker(self) -> None:
         t0 = self._trace.now()
         self._look_for_worker_facts()
-        if self._keeps_worker:
-            self._act(messages.Withdraw("the job is done"))
-        else:
-            self._act(messages.Stop())
+        self._act(messages.Withdraw("the job is done") if self._keeps_worker else messages.Stop())
         if self._supervisor is not None:
             if self._ready:
                 self._supervisor.stop()
@@ -203,7 +188,7 @@ class WorkerSolver:
 
     @property
     def starting(self) -> bool:
-        """Only a worker of one's own is known to be starting: another may serve without a word about itself."""
+        """Only a worker that this job started is known to be starting: an external one may serve unannounced."""
         if self._ready or self._supervisor is None or not self.usable:
             return False
         self._look_if_due()
@@ -290,7 +275,7 @@ class WorkerSolver:
         return self._index
 
     def _forget_index(self) -> None:
-        """The index of another core is of no use, there or still to come."""
+        """Drop the index of an earlier core, and the request for it."""
         if self._index_asked:
             self._suppress(self._mailbox.abandon_index)
         self._index, self._index_asked, self.index_failure = None, False, ""
@@ -316,7 +301,8 @@ class WorkerSolver:
                 return self._read_data(round_id)
             case messages.Deliver(round_id):
                 self._worker_is_ready()
-                self._forget_files(round_id)
+                if not self._config.exchange.keep:  # a long job must not fill the directory
+                    self._suppress(self._mailbox.remove_round, round_id)
             case messages.Reject(round_id, reason):
                 self._answer = None
                 _log.warning("%s rejected: %s", round_id, reason)
@@ -370,7 +356,7 @@ class WorkerSolver:
         return messages.DataRead(round_id, facts.get("round"))
 
     def _explain_silence(self, reason: str) -> str:
-        """Why no answer will come, with what helps: the worker's own words, or how to start one."""
+        """The reason, with the error in the worker's log, or with how to start an external worker."""
         if not self._opened:
             return reason
         if self._supervisor is not None:
@@ -385,16 +371,10 @@ class WorkerSolver:
 
     def _give_up(self, reason: str) -> None:
         self.failure = reason
-        now = self._trace.now()
-        self._trace.add("npu", "death", now, cause=reason)
+        self._trace.add("npu", "death", self._trace.now(), cause=reason)
         _log.warning("going on without the worker: %s", reason)
         if self._supervisor is not None:
             self._supervisor.kill()  # it hangs, lies or is dead: nothing that it could still do is wanted
-
-    def _forget_files(self, round_id: str) -> None:
-        """A round that is over has done its duty; a long job must not fill the directory."""
-        if not self._config.exchange.keep:
-            self._suppress(self._mailbox.remove_round, round_id)
 
     def _suppress(self, operation: Callable[..., object], *arguments: str) -> None:
         try:
@@ -441,7 +421,7 @@ class WorkerSolver:
             self._act(messages.WorkerReady())
 
     def _mention_absence(self) -> None:
-        """Nobody need wait for start_timeout_s to learn that an external worker was not started."""
+        """Say early, not only after start_timeout_s, that an external worker seems not to have been started."""
         waiting = self._supervisor is None and not self._ready and self._protocol.state == "waiting"
         if waiting and not self._mentioned and self._trace.now() - self._started_at > _ABSENT_S:
             self._mentioned = True

@@ -14,12 +14,12 @@ from cpu_engine.graph.formats import read_graph
 from cpu_engine.graph.graph import Graph
 from hybrid.algorithms.bfs import make_engine
 from hybrid.config import load_config
-from hybrid.job.proof import prove_or_repair
 from hybrid.job.warm_up import looks_deep
 from hybrid.offload.traverse import traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from hybrid.worker.solver import WorkerSolver
 from tests.e2e.test_real_graphs import GRAPHS
+from tests.proving import prove_or_repair
 
 ENGINES = ("async", "level")
 SMALL = 64  # vertices: every single threshold is tried

@@ -21,11 +21,11 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph
-from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
+from tests.proving import prove_or_repair
 from tests.random_graphs import Drawn, Pairs, built, graphs
 
 
@@ -168,6 +168,16 @@ def test_values_that_come_between_leaps() -> None:
         solver = ScriptedCoreSolver(closing_word([]), itertools.repeat(delay))
         found = traverse_together(bfs, 0, "race", solver, Trace())
         assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
+
+
+@pytest.mark.parametrize("mode", ["race", "share"])
+def test_an_answer_of_another_shape_is_refused(mode: str) -> None:
+    graph = built([(v, v + 1) for v in range(60)], directed=False)
+    solver = ScriptedCoreSolver(lambda values: values[:-1], itertools.repeat(1))
+    found = traverse_together(LevelBfs(CoreSplit(graph, 4)), 0, mode, solver, Trace())
+    assert prove_or_repair(graph, found, 0, 4, Trace()) == 0
+    assert found.npu.outcome.endswith("its answer is (3,), the round was (4,)")
+    assert found.npu.rounds_merged == 0
 
 
 @pytest.mark.parametrize("spread", [1, -1])

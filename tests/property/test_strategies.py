@@ -33,12 +33,12 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid, kronecker
 from cpu_engine.graph.graph import Graph
 from cpu_engine.intrinsics.team import join_team
-from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import Traversed, traverse_alone, traverse_together
 from hybrid.results.trace import Trace
 from tests import naive
 from tests.core_solvers import ScriptedCoreSolver, closing_word
 from tests.property.test_hybrid import check, inner_pairs
+from tests.proving import prove_or_repair
 from tests.random_graphs import Drawn, graphs
 
 JITLESS = os.environ.get("NUMBA_DISABLE_JIT") == "1"

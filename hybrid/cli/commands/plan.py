@@ -15,8 +15,7 @@ from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.planning.core_statistics import CoreStatistics
-    from hybrid.planning.planner import Prediction
-    from hybrid.planning.prediction import Surroundings
+    from hybrid.planning.planner import Prediction, Surroundings
 
 _GENERATOR = {"kind": str, "scale": int, "edge_factor": int, "seed": int, "rows": int, "cols": int}
 _MOST = 65_536  # a matrix of 4 GiB in 1 byte, 16 in 4: no larger core is worth a row
@@ -106,7 +105,7 @@ def plan_batch(
     sizes = candidate_sizes(statistics, here.device, batch)
     searches = search_count(config, graph.n) if config.npu.index != "off" and algorithm == "bfs" else 0
     uses = -(-searches // batch)
-    return predict(statistics, here.device, here.rates, here.around, sizes, algorithm, uses), statistics
+    return predict(statistics, here, sizes, algorithm, uses), statistics
 
 
 def render(prediction: Prediction, statistics: CoreStatistics, config: Config) -> str:
@@ -175,8 +174,8 @@ Mode auto wants a gain of more than 10 % of the CPU-only time, and of 200 us (do
 def _describe_device(here: Surroundings) -> str:
     device = here.device
     assert device is not None
-    files = "included in the time" if device.delay_s is not None else here.around.format
-    if device.delay_s is None and here.around.format != "direct":
+    files = "included in the time" if device.delay_s is not None else here.format
+    if device.delay_s is None and here.format != "direct":
         files += ", measured here" if device.exchange.measured else ", usual figures, not measured here"
     return f"device {device.describe()}; {device.source}; exchange: {files}"
 

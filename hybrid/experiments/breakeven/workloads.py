@@ -28,7 +28,7 @@ from hybrid.devices.profiles import fixed_delay
 from hybrid.errors import NotCertified
 from hybrid.experiments.breakeven.experiment import Workload
 from hybrid.graphs.sources import Source
-from hybrid.job.engines import BatchEngine, Computed, Engine, SearchEngine, Unit, rehearsal
+from hybrid.job.engines import BatchEngine, Computed, Engine, SearchEngine, SharedCore, Unit, rehearsal
 from hybrid.job.units import units_of
 from hybrid.job.warm_up import warm_up, warm_up_batches
 from hybrid.planning.core_statistics import core_statistics
@@ -51,22 +51,22 @@ class Searches:
         self._graph, self._roots, self._config = graph, roots, Config(engine=engine)
         self._solver = SimulatedSolver(fixed_delay("oracle", 0.0), format="direct")
         self._engine: Engine = SearchEngine(CoreSplit(graph), engine)
-        self._units: list[Unit] = []
+        self._k, self._units = 0, list[Unit]()
         if batched:
             warm_up_batches()
         else:
             warm_up(engine)
 
     def inside(self) -> float:
-        return _inside(self._graph, self._engine.core_size)
+        return _inside(self._graph, self._k)
 
     def prepare(self, k: int, batch: int) -> None:
-        graph, split = self._graph, CoreSplit(self._graph, k)
+        self._k, graph, split = k, self._graph, CoreSplit(self._graph, k)
         roots = np.resize(self._roots, batch) if self.batched else self._roots
         tasks = [Task(graph, self._config, Source(int(graph.user_id_of[root]), root)) for root in roots.tolist()]
         self._engine = BatchEngine(split) if self.batched else SearchEngine(split, self._config.engine)
         self._units = units_of(tasks, batch if self.batched else 1)
-        self._engine.publish(self._solver)
+        SharedCore("bfs", split).publish(self._solver)
         for unit in self._units:
             self._engine.alone(unit, Trace())
             self._solver.rehearse(rehearsal(self._engine, unit, "share"))

@@ -1,7 +1,7 @@
 """What follows from a sweep: where devices break even, which setting is best, and a configuration that has it.
 
 Invariant: a device that is not there is never recommended, unless the configuration itself names it; and the CPU alone
-is recommended unless a setting is faster for certain (hybrid/job/comparison.py). Points of a sweep were measured at
+is recommended unless a setting is faster for certain (hybrid/job/verdict.py). Points of a sweep were measured at
 different moments, so a setting is only ever compared with the CPU alone that was measured in turns with it.
 """
 
@@ -19,7 +19,7 @@ from hybrid.config.schema import Config
 from hybrid.devices.profiles import ORACLE, SIMULATED, parse_device
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.experiments.tune.points import Point, Setting
-from hybrid.job.comparison import EVEN
+from hybrid.job.verdict import EVEN
 from hybrid.planning.plan import CELL_BYTES
 from hybrid.results.atomic_write import atomic_write
 from hybrid.terminal import count, seconds

@@ -24,7 +24,7 @@ from hybrid.experiments.tune.points import NO_DEVICE, Journal, Point, Setting, m
 from hybrid.graphs.sources import Source
 from hybrid.interrupts import interrupts_held
 from hybrid.job.core import device_of
-from hybrid.job.engines import Engine, Unit, engine_for, rehearsal
+from hybrid.job.engines import Engine, SharedCore, Unit, engine_for, rehearsal
 from hybrid.job.units import units_of
 from hybrid.job.verdict import turns
 from hybrid.job.warm_up import looks_deep, warm_up, warm_up_batches
@@ -157,7 +157,7 @@ class Sweep:
 
     def _measure(self, setting: Setting) -> Point:
         engine, units = self._runs_of(setting)
-        solver, empty = self._solver_for(setting, engine), self._empty(setting)
+        solver, empty = self._solver_for(setting), self._empty(setting)
         if setting.k and (solver is None or not solver.usable):
             return self._failed(setting, empty, solver)
         clocked = 0.0 if solver is None else solver.on_clock_s
@@ -206,7 +206,7 @@ class Sweep:
 
     # ------------------------------------------------------------------------------------- device and engine
 
-    def _solver_for(self, setting: Setting, engine: Engine) -> Device | None:
+    def _solver_for(self, setting: Setting) -> Device | None:
         """The device of a setting, started, with its core, after a first round that is not timed.
 
         None without a core, or where it has never served.
@@ -221,7 +221,7 @@ class Sweep:
             self._device, self._published = setting.device, -1
             self._solver.start()
         if self._published != setting.k:
-            engine.publish(self._solver)
+            SharedCore("bfs", self._split).publish(self._solver)
             self._published = setting.k
             self._solver.warm_up("share", setting.batch)
         return self._solver
@@ -256,6 +256,6 @@ class Sweep:
             bfs = replace(config.bfs, strategy=self._strategy(setting.engine))
             search = typical_search(self.graph, replace(config, bfs=bfs), self.statistics.limit, setting.batch)
             self._searches[setting.engine] = replace(self.statistics, search=search)
-        table = predict(self._searches[setting.engine], here.device, here.rates, here.around, [setting.k])
+        table = predict(self._searches[setting.engine], here, [setting.k])
         row: Candidate = table.candidates[0]
         return table.cpu_only_s, row.share_s if setting.mode == "share" else row.race_s

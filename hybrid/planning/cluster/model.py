@@ -14,7 +14,7 @@ better, and that a part with fewer arcs changes direction at other moments. Pure
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil, log2
 
 import numpy as np
@@ -27,10 +27,10 @@ from hybrid.planning.cluster.volume import PhaseVolume, SearchVolume
 class Network:
     """The network as one rank sees it; ranks that share a machine's card divide its bandwidth."""
 
-    latency_s: float = 2e-6  # InfiniBand or a like; TCP: about 30e-6
+    latency_s: float = 2e-6  # InfiniBand or the like; TCP: about 30e-6
     bandwidth_bytes_per_s: float = 12.5e9  # 100 Gbit/s
-    message_s: float = 9e-6  # ours, to send and receive one: MPI from Python 5 us, packing and unpacking 4 us
-    round_s: float = 20e-6  # ours, in every round, however little there is to do
+    message_s: float = 9e-6  # our code, to send and receive one: MPI from Python 5 us, packing and unpacking 4 us
+    round_s: float = 20e-6  # our code, in every round, even when there is nothing to do
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,7 @@ def agree_seconds(parts: int, network: Network) -> float:
 
 def mean_of(modelled: Iterable[Modelled]) -> Modelled:
     """The mean of searches from several vertices on the same parts."""
-    all_of_them = list(modelled)
-
-    def mean(name: str) -> float:
-        return float(np.mean([getattr(one, name) for one in all_of_them]))
-
-    return Modelled(
-        ranks=all_of_them[0].ranks,
-        policy=all_of_them[0].policy,
-        rounds=round(mean("rounds")),
-        bytes=round(mean("bytes")),
-        messages=round(mean("messages")),
-        compute_s=mean("compute_s"),
-        exchange_s=mean("exchange_s"),
-        agree_s=mean("agree_s"),
-        parents_s=mean("parents_s"),
-    )
+    searches = [asdict(one) for one in modelled]
+    means = {name: float(np.mean([one[name] for one in searches])) for name in searches[0] if name != "policy"}
+    whole = {name: round(means[name]) for name in ("ranks", "rounds", "bytes", "messages")}
+    return Modelled(**{**searches[0], **means, **whole})

@@ -64,22 +64,20 @@ class SearchVolume:
 
 def search_volume(graph: Graph, prediction: Prediction, level: np.ndarray) -> SearchVolume:
     """The volume of the search that gave these levels (one vertex has level 0), on the predicted parts."""
-    messages = _survey(graph, prediction, level)
     parts = prediction.parts
-    rounds = 1 + int(max(messages.last_round, level.max(initial=0)))
-    listed_finds = _per_round(messages.finds, rounds, parts)
+    (folds, spreads, asked, finds, masters), last_round = _survey(graph, prediction, level)
+    rounds = 1 + int(max(last_round, level.max(initial=0)))
+    listed_finds = _per_round(finds, rounds, parts)
     lists_fold, lists_spread = prediction.written.T, prediction.read  # [receiver, sender]
-    fold_bits = _as_bits(messages.folds, lists_fold, listed_finds)
-    fold = _phase(messages.folds, _form_bytes(messages.folds, lists_fold, fold_bits), lists_fold, rounds)
+    fold_bits = _as_bits(folds, lists_fold, listed_finds)
+    fold = _phase(folds, _form_bytes(folds, lists_fold, fold_bits), lists_fold, rounds)
     # A part that received bits has no list of its updates.
     unlisted = np.zeros((rounds, parts), np.bool_)
-    unlisted[messages.folds.round[fold_bits], messages.folds.receiver[fold_bits]] = True
-    masters = _per_round(messages.masters, rounds, parts)
-    spread_bits = _as_bits(messages.spreads, lists_spread, np.maximum(listed_finds, masters))
-    spread_bits |= unlisted[messages.spreads.round, messages.spreads.sender]
-    spread = _phase(messages.spreads, _form_bytes(messages.spreads, lists_spread, spread_bits), lists_spread, rounds)
-    wishes, answers = _parents(messages.asked, lists_fold)
-    return SearchVolume(rounds, fold, spread, wishes, answers)
+    unlisted[folds.round[fold_bits], folds.receiver[fold_bits]] = True
+    listed = np.maximum(listed_finds, _per_round(masters, rounds, parts))
+    spread_bits = _as_bits(spreads, lists_spread, listed) | unlisted[spreads.round, spreads.sender]
+    spread = _phase(spreads, _form_bytes(spreads, lists_spread, spread_bits), lists_spread, rounds)
+    return SearchVolume(rounds, fold, spread, *_parents(asked, lists_fold))
 
 
 # ------------------------------------------------------------------------------------------------ counting
@@ -93,16 +91,6 @@ class _Messages:
     sender: np.ndarray
     receiver: np.ndarray
     count: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _Survey:
-    folds: _Messages
-    spreads: _Messages
-    asked: _Messages  # owner asks a part for parents, after all rounds; by level in place of the round
-    finds: _Messages  # sender = receiver = part: what it found itself
-    masters: _Messages  # the same: its masters of that level
-    last_round: int
 
 
 class _Counter:
@@ -129,7 +117,9 @@ class _Counter:
         return _Messages(rounds, sender, receiver, counts)
 
 
-def _survey(graph: Graph, prediction: Prediction, level: np.ndarray) -> _Survey:
+def _survey(graph: Graph, prediction: Prediction, level: np.ndarray) -> tuple[list[_Messages], int]:
+    """Folds; spreads; the owner's questions for parents, by level in place of the round; what each part found itself,
+    as messages to itself; its masters of each level, likewise - and the last round in which a part found anything."""
     parts = prediction.parts
     layout = make_layout(graph, prediction.policy, parts)
     terms = layout_terms(layout, graph)
@@ -163,7 +153,7 @@ def _survey(graph: Graph, prediction: Prediction, level: np.ndarray) -> _Survey:
         first = np.flatnonzero(np.diff(place, prepend=-1))  # copies ascend by vertex, then part
         first = first[~known[place[first]]]
         asked.add(mine[place[first]], owner[place[first]], part[first])
-    return _Survey(folds.total(), spreads.total(), asked.total(), finds.total(), masters.total(), last)
+    return [one.total() for one in (folds, spreads, asked, finds, masters)], last
 
 
 def _chunks(graph: Graph) -> list[tuple[int, int]]:
@@ -242,16 +232,16 @@ def _phase(messages: _Messages, size: np.ndarray, lists: np.ndarray, rounds: int
 def _parents(asked: _Messages, lists_fold: np.ndarray) -> tuple[PhaseVolume, PhaseVolume]:
     """A question is a bit per entry of the list and the levels of those asked for; an answer is 4 bytes for each.
 
-    A question travels to everyone on the list, even an empty one, and in the direction opposite to a fold.
+    A question travels to every part on the list, even an empty one, and in the direction opposite to a fold.
     """
     owner, holder = np.nonzero(lists_fold)
     counts, deepest = (np.zeros(lists_fold.shape, np.int64) for _ in range(2))
     np.add.at(counts, (asked.sender, asked.receiver), asked.count)
     np.maximum.at(deepest, (asked.sender, asked.receiver), asked.round)
     counted = counts[owner, holder]
-    everyone = _Messages(np.zeros(owner.size, np.int64), owner, holder, counted)
+    every_part = _Messages(np.zeros(owner.size, np.int64), owner, holder, counted)
     bits = (lists_fold[owner, holder].astype(np.int64) + 7) // 8
     level_bytes = np.where(deepest[owner, holder] < _SHORT_LEVEL, 1, 4)
-    wishes = _phase(everyone, bits + level_bytes * counted, lists_fold.T, 1)
-    back = _Messages(everyone.round, holder, owner, counted)
+    wishes = _phase(every_part, bits + level_bytes * counted, lists_fold.T, 1)
+    back = _Messages(every_part.round, holder, owner, counted)
     return wishes, _phase(back, 4 * counted, lists_fold, 1)

@@ -15,7 +15,7 @@ from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
 from cpu_engine.comm.requests import Driver
 from hybrid.job.core import JobCore
 from hybrid.job.driver import at_once
-from hybrid.job.engines import Unit, engine_for, why_not_shared
+from hybrid.job.engines import SharedCore, Unit, engine_for, why_not_shared
 from hybrid.job.units import run_unit
 from hybrid.job.warm_up import warm_up_hybrid
 from hybrid.planning.plan import Plan, make_plan, plan_off
@@ -57,7 +57,8 @@ class BesideWorker(ServiceBackend):
                 has_own_core = algorithm.name != "bfs"  # given to the worker in the job's own time
                 if has_own_core:
                     self._worker.taken_over()
-                self._core.attach(plan, self._engine, len(tasks), publish=has_own_core)
+                shared = SharedCore(algorithm.name, plan.split)
+                self._core.attach(plan, shared, len(tasks), publish=has_own_core)
         return plan
 
     def _borrow(self) -> Plan:

@@ -11,10 +11,10 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.generators import grid
 from cpu_engine.graph.graph import Graph
-from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import Traversed, traverse_alone
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
+from tests.proving import prove_in_place
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,9 @@ def test_repair_of_any_damage(solved: tuple) -> None:
         damaged[hit] = random.integers(-1, 12, hit.size)
         found = Traversed(damaged.copy(), parent.copy(), Tally(), 0, 0)
         wrong = np.count_nonzero(damaged != level)
-        assert prove_or_repair(graph, found, 0, graph.n, Trace()) == wrong
+        changed, repair = prove_in_place(graph, found, 0, graph.n, Trace())
+        assert changed == wrong
         assert np.array_equal(found.level, level)
         assert certify(graph, found.level, found.parent, 0).holds
-        assert (found.repair is not None) == (wrong > 0)
+        assert (repair is not None) == (wrong > 0)
         assert found.npu.values_rejected == 0, "no worker took part, so none is blamed"

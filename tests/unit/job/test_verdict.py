@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.job.comparison import compare
-from hybrid.job.verdict import judge, time_in_turns
+from hybrid.job.verdict import compare, judge, time_in_turns
 
 
 @pytest.mark.parametrize(

@@ -36,15 +36,15 @@ from hybrid.planning.planner import (
     MARGIN_S,
     MARGIN_SHARE,
     SWEEPS,
-    Circumstances,
     Prediction,
+    Surroundings,
     best_of,
     candidate_sizes,
     choose,
     predict,
     rule_out,
 )  # fmt: skip
-from hybrid.planning.prediction import Surroundings, search_count, surroundings, typical_root, typical_search
+from hybrid.planning.prediction import search_count, surroundings, typical_root, typical_search
 from hybrid.report.headline import draw_prediction
 from hybrid.results.record import _judge_prediction
 from hybrid.results.trace import Trace
@@ -66,7 +66,7 @@ from tests.core_solvers import ScriptedCoreSolver
 
 ORACLE = fixed_delay("oracle", 0.0)
 RATES = CpuRates(threads=2, push_edges_per_s=1e8, pull_edges_per_s=4e8, level_s=1e-6, searches=())
-AROUND = Circumstances("binary")
+FORMAT = "binary"
 
 
 def device(compute_s: float = 1e-3, exchange_s: float = 1e-3, memory: int = 1 << 40) -> DeviceModel:
@@ -104,7 +104,7 @@ def test_sizes_double_up_to_the_bound() -> None:
 
 
 def test_half_the_edges_are_half_the_time() -> None:
-    row = predict(statistics(), ORACLE, None, AROUND, [500]).candidates[0]
+    row = predict(statistics(), Surroundings(ORACLE, None, FORMAT), [500]).candidates[0]
     assert row.saved_s == pytest.approx(0.5)
     assert row.part == pytest.approx(0.5)
     assert row.share_s == pytest.approx(0.5 + row.merge_s)
@@ -115,33 +115,33 @@ def test_early_exits_leave_little_to_save() -> None:
     plain = statistics()
     assert plain.search is not None
     hasty = replace(plain, search=replace(plain.search, edges=1000, looks=1.0))
-    row = predict(hasty, ORACLE, None, AROUND, [10]).candidates[0]
+    row = predict(hasty, Surroundings(ORACLE, None, FORMAT), [10]).candidates[0]
     assert row.inside == 10_000
     assert row.saved_s == pytest.approx(10 / 1000)  # one look per core vertex, not each edge inside
 
 
 def test_a_disturbed_search_does_not_make_edges_dear() -> None:
-    row = predict(statistics(seconds=100.0), ORACLE, RATES, AROUND, [500]).candidates[0]
+    row = predict(statistics(seconds=100.0), Surroundings(ORACLE, RATES, FORMAT), [500]).candidates[0]
     assert row.saved_s == pytest.approx(500_000 / 1e8)
 
 
 def test_rounds_are_waited_for_in_share_only() -> None:
     slow = device(compute_s=10.0)
-    row = predict(statistics(), slow, None, AROUND, [500]).candidates[0]
+    row = predict(statistics(), Surroundings(slow, None, FORMAT), [500]).candidates[0]
     assert row.round_s == pytest.approx(1e-3 + 3 * 10.0)  # two hops and one that finds nothing new
     assert row.share_s == pytest.approx(0.5 + row.round_s + row.merge_s)
     assert row.race_s == pytest.approx(1.0 + 0.5e-3 + row.merge_s)
 
 
 def test_a_worker_on_the_same_cores_takes_from_both() -> None:
-    mild, busy = (predict(statistics(), device(), None, Circumstances("binary", taken), [500]) for taken in (0.0, 0.5))
+    mild, busy = (predict(statistics(), Surroundings(device(), None, "binary", taken), [500]) for taken in (0.0, 0.5))
     assert busy.candidates[0].share_s > mild.candidates[0].share_s
     assert busy.candidates[0].race_s > mild.candidates[0].race_s
 
 
 def test_a_sweep_overlaps_its_rounds() -> None:
     bare = replace(statistics(), search=None)
-    found = predict(bare, device(compute_s=1e-6, exchange_s=0.0), RATES, AROUND, [500], "pagerank")
+    found = predict(bare, Surroundings(device(compute_s=1e-6, exchange_s=0.0), RATES, FORMAT), [500], "pagerank")
     expected = found.cpu_only_s / 2 + found.candidates[0].merge_s
     assert found.cpu_only_s == pytest.approx(20 * 1_000_000 / 4e8)
     assert found.mode == "share"
@@ -151,16 +151,16 @@ def test_a_sweep_overlaps_its_rounds() -> None:
 def test_what_is_missing_is_said() -> None:
     bare = replace(statistics(), search=None)
     with pytest.raises(ValueError, match=r"statistics\.search"):
-        predict(bare, ORACLE, RATES, AROUND, [10])
+        predict(bare, Surroundings(ORACLE, RATES, FORMAT), [10])
     with pytest.raises(ValueError, match="rates"):
-        predict(bare, ORACLE, None, AROUND, [10], "pagerank")
+        predict(bare, Surroundings(ORACLE, None, FORMAT), [10], "pagerank")
 
 
 # ----------------------------------------------------------------------------------------------- the choice
 
 
 def chosen(*, share_s: float, race_s: float = math.inf, cpu_only_s: float = 1.0) -> tuple[Any, str, str]:
-    row = predict(statistics(), ORACLE, None, AROUND, [500]).candidates[0]
+    row = predict(statistics(), Surroundings(ORACLE, None, FORMAT), [500]).candidates[0]
     return choose([replace(row, share_s=share_s, race_s=race_s)], cpu_only_s)
 
 
@@ -176,7 +176,7 @@ def test_only_a_gain_above_the_margin_is_taken() -> None:
 
 
 def test_the_best_core_is_chosen() -> None:
-    found = predict(statistics(), ORACLE, None, AROUND, [64, 500, 128])
+    found = predict(statistics(), Surroundings(ORACLE, None, FORMAT), [64, 500, 128])
     assert (found.mode, found.k) == ("share", 500)
     assert found.hybrid_s == found.candidates[1].share_s
     assert found.seconds == found.hybrid_s
@@ -186,8 +186,8 @@ def test_the_best_core_is_chosen() -> None:
 
 
 def test_the_batch_with_the_least_per_search() -> None:
-    single = predict(statistics(seconds=1.0), device(compute_s=9.0), None, AROUND, [500])
-    many = predict(statistics(seconds=2.0, batch=64), device(compute_s=9.0), None, AROUND, [500])
+    single = predict(statistics(seconds=1.0), Surroundings(device(compute_s=9.0), None, FORMAT), [500])
+    many = predict(statistics(seconds=2.0, batch=64), Surroundings(device(compute_s=9.0), None, FORMAT), [500])
     assert best_of([single, many]) is many
 
 
@@ -196,12 +196,12 @@ def test_ruling_out_never_contradicts_the_table() -> None:
     for compute_s in (1e-7, 1e-5, 1e-3, 0.1):
         slow = device(compute_s=compute_s, exchange_s=compute_s)
         sizes = candidate_sizes(statistics(), slow)
-        if rule_out(statistics(), slow, RATES, AROUND, sizes):
+        if rule_out(statistics(), Surroundings(slow, RATES, FORMAT), sizes):
             for seconds in (1e-3, 1.0, 100.0):
-                assert predict(statistics(seconds), slow, RATES, AROUND, sizes).mode == "off"
-    assert rule_out(statistics(), device(compute_s=1.0), RATES, AROUND, [500])
-    assert not rule_out(statistics(), ORACLE, RATES, AROUND, [500])
-    assert rule_out(statistics(), ORACLE, RATES, AROUND, [])
+                assert predict(statistics(seconds), Surroundings(slow, RATES, FORMAT), sizes).mode == "off"
+    assert rule_out(statistics(), Surroundings(device(compute_s=1.0), RATES, FORMAT), [500])
+    assert not rule_out(statistics(), Surroundings(ORACLE, RATES, FORMAT), [500])
+    assert rule_out(statistics(), Surroundings(ORACLE, RATES, FORMAT), [])
 
 
 def test_no_shipped_profile_is_taken_for_one_search(graph: Graph) -> None:
@@ -209,7 +209,7 @@ def test_no_shipped_profile_is_taken_for_one_search(graph: Graph) -> None:
     measured = core_statistics(graph, 512, measure_search(graph, engine, typical_root(graph), 512))
     for profile in PROFILES.values():
         quick = replace(measured, search=replace(measured.search, seconds=200e-6))  # type: ignore[type-var]
-        assert predict(quick, profile, None, Circumstances("text"), candidate_sizes(quick, profile)).mode == "off"
+        assert predict(quick, Surroundings(profile, None, "text"), candidate_sizes(quick, profile)).mode == "off"
 
 
 # --------------------------------------------------------------------------------------------- mode auto
@@ -234,7 +234,7 @@ def test_without_figures_auto_says_so(graph: Graph, monkeypatch: pytest.MonkeyPa
 
 def test_auto_rules_a_slow_device_out_without_a_search(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", lambda *_, **__: pytest.fail("nothing needs to be searched"))
-    plan = planned(monkeypatch, graph, Surroundings(device(compute_s=1.0), RATES, AROUND))
+    plan = planned(monkeypatch, graph, Surroundings(device(compute_s=1.0), RATES, FORMAT))
     assert plan.mode == "off"
     assert "no core can pay" in plan.mode_reason
     assert plan.predicted is not None
@@ -247,7 +247,7 @@ def search_of(seconds: float, graph: Graph) -> Any:
 
 def test_auto_takes_a_device_that_pays(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
-    fast = Surroundings(device(compute_s=1e-3), None, AROUND)
+    fast = Surroundings(device(compute_s=1e-3), None, FORMAT)
     plan = planned(monkeypatch, graph, fast)
     assert plan.mode == "share"
     assert plan.core_edges == int(core_statistics(graph).inside[plan.core_size])
@@ -266,7 +266,7 @@ def test_auto_takes_a_device_that_pays(graph: Graph, monkeypatch: pytest.MonkeyP
 
 def test_a_job_shorter_than_a_workers_start_goes_without(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", search_of(0.01, graph))
-    fast = Surroundings(device(compute_s=1e-6, exchange_s=1e-6), None, AROUND)
+    fast = Surroundings(device(compute_s=1e-6, exchange_s=1e-6), None, FORMAT)
     short = planned(monkeypatch, graph, fast)
     assert short.mode == "off"
     assert "before a worker is ready" in short.mode_reason
@@ -276,7 +276,7 @@ def test_a_job_shorter_than_a_workers_start_goes_without(graph: Graph, monkeypat
 
 
 def test_a_configured_mode_is_predicted_too(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "surroundings", lambda config: Surroundings(device(), RATES, AROUND))
+    monkeypatch.setattr(plan_module, "surroundings", lambda config: Surroundings(device(), RATES, FORMAT))
     monkeypatch.setattr(plan_module, "typical_search", search_of(1.0, graph))
     plan = make_plan(graph, load_config(None, ["npu.mode=race", "core.size=100"]))
     assert plan.mode == "race"
@@ -289,7 +289,7 @@ def test_a_configured_mode_is_predicted_too(graph: Graph, monkeypatch: pytest.Mo
 def test_surroundings_of_a_simulated_device() -> None:
     here = surroundings(load_config(None, ["npu.device=simulated:910b2:direct"]))
     assert here.device is not None
-    assert (here.device.name, here.device.kind, here.around.format, here.simulated) == (
+    assert (here.device.name, here.device.kind, here.format, here.simulated) == (
         "910b2",
         "model",
         "direct",
@@ -384,7 +384,7 @@ def test_patience_stays_within_what_may_be_lost(round_s: float, search_s: float,
 
 def test_a_few_searches_are_not_worth_measuring_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", lambda *_, **__: pytest.fail("it would cost too much"))
-    plan = planned(monkeypatch, graph, Surroundings(device(), None, AROUND), "source=random:8")
+    plan = planned(monkeypatch, graph, Surroundings(device(), None, FORMAT), "source=random:8")
     assert plan.mode == "off"
     assert "too much of 8 searches" in plan.mode_reason
 
@@ -400,7 +400,7 @@ def test_rounds_that_cost_too_much_are_ended() -> None:
 
 def test_auto_declines_what_one_late_answer_would_spoil(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", search_of(0.1, graph))
-    slow = Surroundings(device(compute_s=0.01), None, AROUND, simulated=True)
+    slow = Surroundings(device(compute_s=0.01), None, FORMAT, simulated=True)
     plan = planned(monkeypatch, graph, slow, "source=random:80")
     assert plan.mode == "off"
     assert "does not come" in plan.mode_reason
@@ -424,7 +424,7 @@ def judged(plan: Any, verdict: Any, seconds: list[float]) -> dict[str, Any] | No
 
 
 def test_predicted_beside_measured() -> None:
-    found: Prediction = predict(statistics(), ORACLE, None, AROUND, [500])
+    found: Prediction = predict(statistics(), Surroundings(ORACLE, None, FORMAT), [500])
     plan = SimpleNamespace(predicted=found.as_dict(), mode="share")
     told = judged(plan, SimpleNamespace(cpu_only_seconds=2.5, hybrid_seconds=1.5), [1.0, 1.0])
     assert told is not None
@@ -568,7 +568,7 @@ def test_mistakes(words: list[str], told: str, capsys: pytest.CaptureFixture[str
 def test_a_grid_has_no_core_worth_a_round() -> None:
     flat = build_graph(grid(40, 40), directed=False)
     found = core_statistics(flat)
-    assert rule_out(found, device(compute_s=1e-4), RATES, AROUND, candidate_sizes(found, device()))
+    assert rule_out(found, Surroundings(device(compute_s=1e-4), RATES, FORMAT), candidate_sizes(found, device()))
 
 
 def test_regret_is_measured() -> None:
@@ -592,8 +592,8 @@ def test_the_bar(auto_s: float, within: bool) -> None:
 
 
 def test_a_batch_saves_less_than_its_edges_and_may_use_an_index() -> None:
-    one = predict(statistics(), device(compute_s=0.0), None, AROUND, [500]).candidates[0]
-    many = predict(statistics(batch=64), device(compute_s=0.0), None, AROUND, [500]).candidates[0]
+    one = predict(statistics(), Surroundings(device(compute_s=0.0), None, FORMAT), [500]).candidates[0]
+    many = predict(statistics(batch=64), Surroundings(device(compute_s=0.0), None, FORMAT), [500]).candidates[0]
     assert many.saved_s == pytest.approx(planner.BATCH_SAVES * one.saved_s)
     assert one.index_s is not None
     assert many.index_s is not None
@@ -633,7 +633,7 @@ def test_auto_picks_the_batch_that_takes_least(graph: Graph, monkeypatch: pytest
 
     def planned_with(delay_s: float) -> plan_module.Plan:
         """A device whose rounds take as long however much they carry."""
-        return planned(monkeypatch, graph, Surroundings(replace(device(), delay_s=delay_s), None, AROUND), *many)
+        return planned(monkeypatch, graph, Surroundings(replace(device(), delay_s=delay_s), None, FORMAT), *many)
 
     plan = planned_with(0.05)
     assert plan.mode != "off"
@@ -646,7 +646,7 @@ def test_auto_picks_the_batch_that_takes_least(graph: Graph, monkeypatch: pytest
 
 def test_auto_takes_the_index_where_rounds_do_not_pay(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
-    slow = Surroundings(device(compute_s=1e-3, exchange_s=100.0), None, AROUND)
+    slow = Surroundings(device(compute_s=1e-3, exchange_s=100.0), None, FORMAT)
     assert planned(monkeypatch, graph, slow, "npu.index=off").mode == "off"
     plan = planned(monkeypatch, graph, slow, "npu.index=auto", "npu.worker=external")
     assert (plan.mode, plan.index) == ("share", True)
@@ -659,10 +659,10 @@ def test_a_slow_exchange_does_not_rule_the_index_out(graph: Graph, monkeypatch: 
     """What is known without a search concerns rounds; the index takes none."""
     monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
     crawling = CpuRates(threads=2, push_edges_per_s=1e4, pull_edges_per_s=1e4, level_s=1e-6, searches=())
-    slow = Surroundings(device(compute_s=1e-3, exchange_s=100.0), crawling, AROUND)
+    slow = Surroundings(device(compute_s=1e-3, exchange_s=100.0), crawling, FORMAT)
     plan = planned(monkeypatch, graph, slow, "npu.index=auto", "npu.worker=external")
     assert (plan.mode, plan.index) == ("share", True)
-    hopeless = Surroundings(device(compute_s=1e4, exchange_s=100.0), crawling, AROUND)
+    hopeless = Surroundings(device(compute_s=1e4, exchange_s=100.0), crawling, FORMAT)
     never = planned(monkeypatch, graph, hopeless, "npu.index=auto", "npu.worker=external")
     assert never.mode == "off"
     assert "no core can pay" in never.mode_reason
@@ -686,7 +686,7 @@ def test_sweeps_lose_no_more_than_mode_auto_may() -> None:
 
 def test_auto_bounds_pagerank(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_cpu = replace(RATES, pull_edges_per_s=1e3, push_edges_per_s=1e3)
-    here = Surroundings(device(compute_s=1e-6, exchange_s=1e-6), slow_cpu, AROUND, simulated=True)
+    here = Surroundings(device(compute_s=1e-6, exchange_s=1e-6), slow_cpu, FORMAT, simulated=True)
     plan = planned(monkeypatch, graph, here, "algorithm=pagerank")
     assert plan.mode == "share"
     assert plan.patience.wait_s < np.inf
@@ -697,7 +697,7 @@ def test_auto_bounds_pagerank(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_auto_measures_shortest_paths(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "typical_search", search_of(10.0, graph))
-    fast = Surroundings(device(compute_s=1e-3), None, AROUND)
+    fast = Surroundings(device(compute_s=1e-3), None, FORMAT)
     plan = planned(monkeypatch, graph, fast, "algorithm=sssp")
     assert (plan.mode, plan.batch, plan.index) == ("share", 1, False)
     assert plan.patience == patience_for(plan.predicted["round_s"], 10.0, 100)  # type: ignore[index]

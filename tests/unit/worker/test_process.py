@@ -30,7 +30,7 @@ def test_a_worker_on_the_engines_cpus_steps_back(
     sleeper: Path, monkeypatch: pytest.MonkeyPatch, device: str, ascend_here: bool, steps_back: bool, mode: str
 ) -> None:
     """Loading MindSpore beside the engine must not hold up its threads; a device's launches must not wait for them."""
-    monkeypatch.setattr(supervisor, "_has_ascend", lambda: ascend_here)
+    monkeypatch.setattr(supervisor, "ascend_devices", lambda: ["davinci0"] * ascend_here)
     options = [f"npu.device={device}", f"npu.mode={mode}"]
     worker = WorkerSupervisor(sleeper, load_config(None, options), sleeper / "worker.log")
     worker.start()

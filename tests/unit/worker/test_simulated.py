@@ -28,14 +28,14 @@ from hybrid.devices.model import DeviceModel
 from hybrid.devices.profiles import PROFILES, fixed_delay
 from hybrid.errors import ConfigError
 from hybrid.job.driver import run_job
-from hybrid.job.proof import prove_or_repair
 from hybrid.offload.traverse import traverse_together
 from hybrid.planning.plan import Plan
 from hybrid.results.trace import Trace
 from hybrid.worker import simulated
 from hybrid.worker.guard import Patience
-from hybrid.worker.simulated import SimulatedSolver, SimulatedTrace
+from hybrid.worker.simulated import SimulatedSolver
 from tests import naive
+from tests.proving import prove_or_repair
 
 MODELS = {**PROFILES, "oracle": fixed_delay("oracle", 0.0), "slow": fixed_delay("slow", 3e-3)}
 GRAPHS = {
@@ -260,7 +260,7 @@ def test_after_a_rehearsal_nothing_is_computed_on_the_clock(mode: str, shared_da
 
 
 def test_the_trace_is_labelled() -> None:
-    trace = SimulatedTrace("simulated:910c")
+    trace = Trace("simulated:910c")
     trace.add("npu", "round", 0.0)
     trace.extend("cpu", "wait", 0.0)
     trace.add("cpu", "merge", 0.0)
