@@ -14,8 +14,7 @@ from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.scale import LogScale
 from hybrid.charts.units import DASH, compact, count, number, plural, seconds, share, whole
 from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
-from hybrid.report.events import as_dict, as_list
-from hybrid.report.facts import Facts
+from hybrid.report.facts import Facts, as_dict, as_list
 from hybrid.report.headline import card, draw_warning, graph_cards, sign
 from hybrid.report.pieces import figures, folded, meter, meters, muted, section
 from hybrid.report.tables import Row, table

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from hybrid.charts.scale import TimeScale
 from hybrid.charts.units import compact, count, moment, plural, seconds
-from hybrid.report.events import Event
+from hybrid.report.facts import Event
 
 NAMES = {
     "coordinator": {

@@ -17,7 +17,7 @@ from hybrid.charts.scale import LogScale
 from hybrid.charts.units import compact, count, number, plural, seconds
 from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
 from hybrid.report.blocks import DIRECTIONS
-from hybrid.report.events import Event, SourceRun
+from hybrid.report.facts import Event, SourceRun
 
 FRONTIER_HEIGHT = 150
 EDGES_HEIGHT = 64

@@ -12,8 +12,7 @@ from typing import Any
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
 from hybrid.report.breakdown import draw_comparison
-from hybrid.report.events import as_dict
-from hybrid.report.facts import Facts
+from hybrid.report.facts import Facts, as_dict
 from hybrid.report.pieces import muted
 
 

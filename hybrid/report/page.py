@@ -18,8 +18,7 @@ from hybrid.charts.units import count, plural, seconds, share
 from hybrid.report import style
 from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
 from hybrid.report.breakdown import draw_breakdown
-from hybrid.report.events import as_dict, as_list
-from hybrid.report.facts import Facts
+from hybrid.report.facts import Facts, as_dict, as_list
 from hybrid.report.headline import draw_cards, draw_headline, what_ran
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.pieces import figures, folded, muted, section

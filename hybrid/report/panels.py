@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import compact, moment, number, plural, seconds, whole
-from hybrid.report.events import MAX_PANELS, Event, SourceRun, as_dict
-from hybrid.report.facts import Facts
+from hybrid.report.facts import MAX_PANELS, Event, Facts, SourceRun, as_dict
 from hybrid.report.frontier import Bar, bars_of, draw_frontier, sign_key
 from hybrid.report.pieces import Panel, draw_panels, folded, legend, legend_item, muted, section, zoomable
 from hybrid.report.tables import step_table, work_table
-from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
+from hybrid.report.timeline import MAX_BADGES, draw_timeline, incidents_of, traversal_window, window_of
 
+OVERVIEW = 220  # blocks in a lane of the whole job
 MARKS = 1600  # blocks in all the sources' time lines together
 BARS = 1600  # bars in all the frontier charts together
 ENLARGE_BELOW = 0.45  # the traversal phase gets its own picture when it is a smaller part of the job than this
@@ -63,9 +63,10 @@ def draw_whole_job(facts: Facts) -> Markup:
 
 
 def _overview(facts: Facts, scale: TimeScale, name: str, heading: str, title: str, about: str) -> Markup:
-    drawing = draw_overview(
-        facts.events, facts.runs, scale, with_npu=facts.with_npu, name=name, title=f"{title}: who worked when",
-        cpu=_cpu(facts),
+    shown = [event for event in facts.events if scale.shows(event.t0, event.t1)]
+    drawing = draw_timeline(
+        shown, facts.events, scale, name=name, title=f"{title}: who worked when", cpu=_cpu(facts),
+        with_npu=facts.with_npu, budget=OVERVIEW, runs=facts.runs,
     )  # fmt: skip
     joined = " " if about.startswith("from") else ", "
     return zoomable(name, heading, drawing, f"{seconds(scale.span)}{joined}{about}")
@@ -120,14 +121,14 @@ def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Mar
 
 
 def _incident_list(events: Sequence[Event]) -> Markup:
-    incidents, more = incidents_of(events)
-    if not incidents:
-        return EMPTY
-    said = [(one.number, f"{moment(one.event.t0)}: {one.text}") for one in incidents]
-    items = [el("li", el("b", number), el("span", text)) for number, text in said]
-    if more:
-        items.append(el("li", f"and {more:,} more in trace.jsonl."))
-    return el("ul", *items, class_="incidents")
+    found = incidents_of(events)
+    items = [
+        el("li", el("b", number), el("span", f"{moment(event.t0)}: {text}"))
+        for number, (event, text) in enumerate(found[:MAX_BADGES], start=1)
+    ]
+    if len(found) > MAX_BADGES:
+        items.append(el("li", f"and {len(found) - MAX_BADGES:,} more in trace.jsonl."))
+    return el("ul", *items, class_="incidents") if items else EMPTY
 
 
 def draw_sources(facts: Facts) -> Markup:
@@ -137,7 +138,10 @@ def draw_sources(facts: Facts) -> Markup:
         return EMPTY
     opened = _most_telling(shown, facts.ready)
     shared = [event for event in facts.events if event.source is None or event.actor == "npu"]
-    panels = [Panel(run.source, _details(facts, shared, run, i, len(shown)), _gift(run)) for i, run in enumerate(shown)]
+    panels = []
+    for i, run in enumerate(shown):
+        note = el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
+        panels.append(Panel(run.source, _details(facts, shared, run, i, len(shown)), note))
     left_out = f"The first {len(shown)} of {len(facts.runs):,} sources are drawn; the table below has more."
     several = len(shown) > 1
     return section(
@@ -157,28 +161,26 @@ def _most_telling(runs: Sequence[SourceRun], ready: float) -> int:
     return next(iter([*warm, *helped, *stepped, 0]))
 
 
-def _gift(run: SourceRun) -> Markup:
-    return el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
-
-
 def _details(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, panels: int) -> list[Markup]:
     name = f"s{index}"
-    parts = [el("p", describe_run(facts, run))]
-    budget = max(24, min(300, MARKS // panels))
-    drawn = draw_source(run, shared, with_npu=facts.with_npu, name=name, budget=budget, cpu=_cpu(facts))
+    title, scale = f"Time line of source {run.source}", window_of(run)
+    if scale is None:
+        return [el("p", describe_run(facts, run)), muted("The trace has nothing about this source.")]
+    candidates = [*run.events, *(event for event in shared if event.source is None)]
+    shown = sorted((e for e in candidates if scale.shows(e.t0, e.t1)), key=lambda e: (e.t0, e.t1))
+    drawing = draw_timeline(
+        shown, shared, scale, name=name, title=title, cpu=_cpu(facts), with_npu=facts.with_npu,
+        budget=max(24, min(300, MARKS // panels)),
+    )  # fmt: skip
     bars = bars_of(run, max(24, min(60, BARS // panels)))
-    if drawn is None:
-        parts.append(muted("The trace has nothing about this source."))
-    else:
-        scale = drawn.scale
-        about = f"{seconds(scale.span)}, {_from(scale)}"
-        parts.append(zoomable(name, f"Time line of source {run.source}", drawn.drawing, about))
-        parts += [_legend(facts, drawn.events, by_direction=True), _incident_list(drawn.events)]
-    if bars:
-        parts += _frontier(facts, run, index, bars)
-    elif drawn is not None:
-        parts.append(muted("No steps: nothing is reachable from this source but itself."))
-    return parts
+    nothing = muted("No steps: nothing is reachable from this source but itself.")
+    return [
+        el("p", describe_run(facts, run)),
+        zoomable(name, title, drawing, f"{seconds(scale.span)}, {_from(scale)}"),
+        _legend(facts, shown, by_direction=True),
+        _incident_list(shown),
+        *(_frontier(facts, run, index, bars) if bars else [nothing]),
+    ]
 
 
 def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> list[Markup]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, compact, count, moment, plural, seconds, share
 from hybrid.report.blocks import name_of
-from hybrid.report.events import Event, as_dict
+from hybrid.report.facts import Event, as_dict
 from hybrid.report.frontier import Bar
 from hybrid.report.pieces import muted
 

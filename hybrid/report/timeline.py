@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from hybrid.charts.lettering import fits, fitted_text
 from hybrid.charts.markup import EMPTY, Markup, el, join, percent
@@ -17,7 +16,7 @@ from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import plural, seconds
 from hybrid.charts.wide_plot import band, stretch, time_axis, wide_plot
 from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges, join_waits
-from hybrid.report.events import Event, SourceRun
+from hybrid.report.facts import Event, SourceRun, span_of
 
 AXIS = 26
 LANE = 28
@@ -45,15 +44,6 @@ class Lane:
         return self.y + self.height / 2
 
 
-@dataclass(frozen=True)
-class Incident:
-    """Something that a reader must not miss: a death, a repair, work taken back."""
-
-    event: Event
-    text: str
-    number: int
-
-
 def lanes_for(*, with_npu: bool, with_sources: bool, cpu: str = "CPU engine") -> list[Lane]:
     y = AXIS
     lanes = []
@@ -67,9 +57,9 @@ def lanes_for(*, with_npu: bool, with_sources: bool, cpu: str = "CPU engine") ->
     return lanes
 
 
-def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
-    """The incidents to number in the picture, and how many more there are."""
-    found: list[Incident] = []
+def incidents_of(events: Iterable[Event]) -> list[tuple[Event, str]]:
+    """What a reader must not miss, in words: deaths, repairs, work taken back. The first MAX_BADGES are numbered."""
+    found = []
     for event in events:
         about = f" (source {event.source})" if event.source is not None else ""
         match event.kind:
@@ -81,55 +71,35 @@ def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
                 text = f"A result failed its check and was computed again{about}: {event.text('findings')}."
             case _:
                 continue
-        found.append(Incident(event, text.replace("..", "."), len(found) + 1))
-    return found[:MAX_BADGES], max(0, len(found) - MAX_BADGES)
+        found.append((event, text.replace("..", ".")))
+    return found
 
 
-def draw_overview(
-    events: Sequence[Event],
-    runs: Sequence[SourceRun],
-    scale: TimeScale,
-    *,
-    with_npu: bool,
-    name: str,
-    title: str,
-    cpu: str = "CPU engine",
-) -> Markup:
-    """All events of a window over every source: the whole job, or its traversal phase enlarged."""
-    shown = [e for e in events if scale.shows(e.t0, e.t1)]
-    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs), cpu=cpu)
-    body = [_draw_sources(lanes[0], runs, scale)] if runs else []
-    incidents, _ = incidents_of(events)
-    body += _draw_lanes(lanes, shown, events, incidents, scale, budget=220, by_direction=False)
-    return _frame(lanes, scale, body, shown, name=name, title=title)
+def draw_timeline(
+    shown: Sequence[Event], known: Sequence[Event], scale: TimeScale, *, name: str, title: str, cpu: str,
+    with_npu: bool, budget: int, runs: Sequence[SourceRun] | None = None,
+) -> Markup:  # fmt: skip
+    """The events ``shown`` in their lanes, in about ``budget`` blocks; ``known`` has all of the worker's life.
 
-
-@dataclass(frozen=True)
-class Enlarged:
-    """One source's picture, its window, and the events in it."""
-
-    drawing: Markup
-    scale: TimeScale
-    events: Sequence[Event]
-
-
-def draw_source(
-    run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name: str, budget: int, cpu: str = "CPU engine"
-) -> Enlarged | None:
-    """One source enlarged to the full width; None when the trace has nothing about it.
-
-    ``shared`` are the events of no particular source and all of the worker's, so that its life is known.
+    With ``runs`` it is an overview: a strip says which source it is, and a click on a block chooses that.
+    Without, it is of one source, large enough for the directions of its steps.
     """
-    scale = _window_of(run)
-    if scale is None:
-        return None
-    candidates = [*run.events, *(e for e in shared if e.source is None)]
-    shown = sorted((e for e in candidates if scale.shows(e.t0, e.t1)), key=lambda e: (e.t0, e.t1))
-    lanes = lanes_for(with_npu=with_npu, with_sources=False, cpu=cpu)
-    incidents, _ = incidents_of(shown)
-    body = _draw_lanes(lanes, shown, shared, incidents, scale, budget=budget, by_direction=True)
-    title = f"Time line of source {run.source}"
-    return Enlarged(_frame(lanes, scale, body, shown, name=name, title=title), scale, shown)
+    enlarged = runs is None
+    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs), cpu=cpu)
+    place = {lane.actor: lane for lane in lanes}
+    body = [_draw_sources(lanes[0], runs, scale)] if runs else []
+    if with_npu:
+        body.append(_draw_worker_life(place["npu"], known, scale))
+    for lane in (one for one in lanes if one.actor != "source"):
+        own = join_waits(e for e in shown if e.actor == lane.actor and e.kind not in MOMENTS)
+        blocks = gather([block_of(e, by_direction=enlarged) for e in own], scale, narrow=NARROWEST, budget=budget)
+        body += [draw_block(block, _room(lane, block, blocks), scale, pickable=not enlarged) for block in blocks]
+    if with_npu:
+        merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
+        body.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=enlarged))
+    body.append(_draw_badges(incidents_of(shown if enlarged else known), place, scale))
+    about = _describe(shown, scale, with_npu=with_npu)
+    return draw_lanes(lanes, scale, body, 8, name, title, about)
 
 
 def traversal_window(runs: Sequence[SourceRun], since: float = 0.0) -> TimeScale | None:
@@ -140,48 +110,21 @@ def traversal_window(runs: Sequence[SourceRun], since: float = 0.0) -> TimeScale
     own = [e for run in runs for e in run.events if e.actor != "coordinator" and e.t0 >= since]
     if len({e.source for e in own}) < 2:
         return None
-    start, end = min(e.t0 for e in own), max(e.t1 for e in own)
+    start, end = span_of(own)
     margin = 0.01 * (end - start)
     return window(max(0.0, start - margin), end + margin)
 
 
-def _window_of(run: SourceRun) -> TimeScale | None:
-    own = [e for e in run.events if e.actor != "coordinator"] or list(run.events)
+def window_of(run: SourceRun) -> TimeScale | None:
+    """The window of one source's picture; None when the trace has nothing about it."""
+    own = [e for e in run.events if e.actor != "coordinator"] or run.events
     if not own:
         return None
-    start, end = min(e.t0 for e in own), max(e.t1 for e in own)
+    start, end = span_of(own)
     # The certificate follows the traversal and may take far longer: show that it comes, without shrinking the rest.
     later = [e.t1 for e in run.events if e.t1 > end]
     room = 0.15 * (end - start)
     return window(start, min(max(later), end + room) if later else end)
-
-
-def _draw_lanes(
-    lanes: Sequence[Lane],
-    shown: Sequence[Event],
-    events: Sequence[Event],
-    incidents: Sequence[Incident],
-    scale: TimeScale,
-    *,
-    budget: int,
-    by_direction: bool,
-) -> list[Markup]:
-    place = {lane.actor: lane for lane in lanes}
-    parts = []
-    if "npu" in place:
-        parts.append(_draw_worker_life(place["npu"], events, scale))
-    for actor in ("coordinator", "cpu", "npu"):
-        if actor in place:
-            own = join_waits(e for e in shown if e.actor == actor and e.kind not in MOMENTS)
-            single = [block_of(e, by_direction=by_direction) for e in own]
-            blocks = gather(single, scale, narrow=NARROWEST, budget=budget)
-            rooms = [_room(place[actor], block, blocks) for block in blocks]
-            parts += map(partial(draw_block, scale=scale, pickable=not by_direction), blocks, rooms)
-    if "npu" in place:
-        merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
-        parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=by_direction))
-    parts.append(_draw_badges(incidents, place, scale))
-    return parts
 
 
 def _room(lane: Lane, block: Block, others: Sequence[Block]) -> Lane:
@@ -233,7 +176,7 @@ def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Ma
     for number, run in enumerate(runs):
         if not run.events:
             continue
-        start, end = min(e.t0 for e in run.events), max(e.t1 for e in run.events)
+        start, end = span_of(run.events)
         if not scale.shows(start, end):
             continue
         x, width = extent(start, end, scale)
@@ -312,35 +255,26 @@ def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale
     return join(parts)
 
 
-def _draw_badges(incidents: Sequence[Incident], place: dict[str, Lane], scale: TimeScale) -> Markup:
+def _draw_badges(incidents: Sequence[tuple[Event, str]], place: dict[str, Lane], scale: TimeScale) -> Markup:
     parts = []
-    for incident in incidents:
-        lane = place.get(incident.event.actor)
-        if lane is None or not scale.start <= incident.event.t0 <= scale.end:
+    for number, (event, text) in enumerate(incidents[:MAX_BADGES], start=1):
+        lane = place.get(event.actor)
+        if lane is None or not scale.start <= event.t0 <= scale.end:
             continue
-        number = el("text", incident.number, y=4, class_="t-badge")
-        mark = el("g", el("title", incident.text), el("circle", r=8, class_="badge"), number, class_="m")
-        x = min(99.0, max(1.0, scale.at(incident.event.t0)))
+        numbered = el("text", number, y=4, class_="t-badge")
+        mark = el("g", el("title", text), el("circle", r=8, class_="badge"), numbered, class_="m")
+        x = min(99.0, max(1.0, scale.at(event.t0)))
         parts.append(el("svg", mark, x=percent(x), y=lane.y, class_="at"))
     return join(parts)
 
 
-def _frame(
-    lanes: Sequence[Lane], scale: TimeScale, body: Sequence[Markup], events: Sequence[Event], *, name: str, title: str
-) -> Markup:
-    about = _describe(events, scale, with_npu=lanes[-1].actor == "npu")
-    return draw_lanes([(lane.title, lane.y, lane.height) for lane in lanes], scale, body, 8, name, title, about)
-
-
 def draw_lanes(
-    lanes: Sequence[tuple[str, int, int]], scale: TimeScale, body: Sequence[Markup], below: int, name: str, title: str,
-    about: str,
-) -> Markup:  # fmt: skip
-    """Lanes by title, place and height over time, with what is drawn in them and so many pixels below the last."""
-    height = lanes[-1][1] + lanes[-1][2] + below
-    names = [el("text", text, x=0, y=y + tall / 2 + 4, class_="lane") for text, y, tall in lanes]
-    grounds = [band(y, tall) for _, y, tall in lanes]
-    drawn = [*grounds, time_axis(scale, height), *body]
+    lanes: Sequence[Lane], scale: TimeScale, body: Sequence[Markup], below: int, name: str, title: str, about: str
+) -> Markup:
+    """Lanes over time, with what is drawn in them and so many pixels ``below`` the last."""
+    height = lanes[-1].y + lanes[-1].height + below
+    names = [el("text", lane.title, x=0, y=lane.middle + 4, class_="lane") for lane in lanes]
+    drawn = [*(band(lane.y, lane.height) for lane in lanes), time_axis(scale, height), *body]
     return wide_plot(name, title, drawn, names, height, about=about, scale=scale)
 
 
@@ -360,4 +294,4 @@ def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> s
             f"CPU engine waiting {seconds(waits)}; {worker}",
             f"{plural(len(merges), 'merge')}, {adopted} adopted.",
         ]
-    return " ".join([*sentences, *(incident.text for incident in incidents_of(events)[0])])
+    return " ".join([*sentences, *(text for _, text in incidents_of(events)[:MAX_BADGES])])

@@ -16,7 +16,7 @@ import numpy as np
 from hybrid.charts.scale import TimeScale
 from hybrid.charts.units import DASH, number, whole
 from hybrid.report.blocks import DIRECTIONS
-from hybrid.report.events import Event, as_dict, as_list
+from hybrid.report.facts import Event, as_dict, as_list
 
 STACK = (*DIRECTIONS, "compute", "pack", "wait")  # from the bottom of a lane to its top
 MAX_LANES = 64

@@ -19,7 +19,7 @@ from hybrid.charts.scale import TimeScale
 from hybrid.charts.units import compact, plural, seconds
 from hybrid.charts.wide_plot import NAMES_PX, band, stretch, time_axis, wide_plot
 from hybrid.report.blocks import MOMENTS, block_of, gather, name_of, tip_of
-from hybrid.report.events import Event
+from hybrid.report.facts import Event
 from hybrid.report.ranks.lanes import STACK, Columns, Machine, RankLane, Times, columns_of, style_of
 from hybrid.report.timeline import AXIS, NARROWEST, extent
 

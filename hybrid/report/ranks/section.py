@@ -14,8 +14,7 @@ from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.scale import window
 from hybrid.charts.units import DASH, SPACE, compact, count, number, plural, seconds, share, size, whole
 from hybrid.report.blocks import DIRECTIONS
-from hybrid.report.events import Event, as_dict, as_list
-from hybrid.report.facts import Facts
+from hybrid.report.facts import Event, Facts, as_dict, as_list
 from hybrid.report.panels import LEGEND as STEPS
 from hybrid.report.pieces import Panel, draw_panels, figures, legend, legend_item, muted, section, zoomable
 from hybrid.report.ranks.lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.units import DASH, count, number, seconds, share, significant, size, whole
-from hybrid.report.events import as_dict
+from hybrid.report.facts import as_dict
 from hybrid.report.pieces import meter
 from hybrid.report.ranks.lanes import short_names
 from hybrid.report.tables import TALL, Row, table
