@@ -1,4 +1,4 @@
-"""Charts of seconds: where they went, and CPU-only against hybrid.
+"""Where the seconds went.
 
 Invariant: every segment is also a row of a table, so nothing depends on telling colours apart; shares add up
 to the whole.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid.charts.lettering import fitted_text
-from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.markup import Markup, el, join
 from hybrid.charts.units import number, seconds, share
 from hybrid.charts.wide_plot import stretch
-from hybrid.report.pieces import meter, meters, muted
+from hybrid.report.pieces import muted
 from hybrid.report.tables import Row, table
 
 PHASES = {
@@ -76,23 +76,11 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
         if width >= 1.2:
             parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
         segments.append(el("g", *parts, class_="m seg"))
-        fill = el("rect", width=14, height=14, class_=style)
-        swatch = el("svg", fill, class_="swatch", width=14, height=14, aria_hidden="true")
+        fill, square = el("rect", width=14, height=14, class_=style), {"class_": "swatch", "width": 14, "height": 14}
+        swatch = el("svg", fill, **square, aria_hidden="true")
         rows.append(Row([join([swatch, " ", name]), seconds(spent), share(spent, total)]))
         x += width
     title, look = el("title", "Where the seconds went", id="seconds-t"), {"class_": "plot", "width": "100%"}
     drawing = el("svg", title, *segments, **look, height=34, role="img", aria_labelledby="seconds-t")
     rows.append(Row(["total", seconds(total), ""], "sum"))
     return join([el("div", drawing, class_="bar"), table(["Phase", "Time", "Share"], rows)])
-
-
-def draw_comparison(cpu_only: float, hybrid: float) -> Markup:
-    """Two bars to one linear scale: what the CPU took alone and what the hybrid job took."""
-    longest = max(cpu_only, hybrid)
-    if longest <= 0:
-        return EMPTY
-    rows = [
-        (name, meter(max(0.4, 100 * value / longest), style, 14), seconds(value))
-        for name, value, style in (("CPU only", cpu_only, "k-push"), ("hybrid", hybrid, "k-compute"))
-    ]
-    return meters("Traversal time, same scale", rows)

@@ -183,6 +183,7 @@ class Facts:
         last = max((event.t1 for own in (self.events, *self.rank_events.values()) for event in own), default=0.0)
         self.total = max(time_of(self.seconds.get("total")) or 0.0, last)
         self.on_ranks = bool(self.ranks)
+        self.cpu = "CPU, rank 0" if self.on_ranks else "CPU engine"  # what is drawn where there is room for one
         self.is_bfs = "spread" not in summary  # which has pictures of its own
         self.certified = summary.get("certified") is True
         self.outcome = str(self.npu.get("outcome") or "").strip()

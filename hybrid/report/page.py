@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.charts.document import document, top_line
-from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import count, plural, seconds, share
 from hybrid.report import style
 from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
 from hybrid.report.breakdown import draw_breakdown
 from hybrid.report.facts import Facts, as_dict, as_list
-from hybrid.report.headline import draw_cards, draw_headline, what_ran
+from hybrid.report.headline import draw_cards, draw_headline
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.pieces import figures, folded, muted, section
 from hybrid.report.ranks.section import draw_ranks_section
@@ -31,13 +31,13 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
     facts = Facts(summary, trace)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     title = f"{facts.graph.get('name') or 'report'} ({'certified' if facts.certified else 'NOT certified'})"
-    seconds_went = draw_breakdown(facts.seconds, facts.traced_phases)
+    ran = [str(facts.summary.get("algorithm") or "").upper(), facts.graph.get("name"), facts.summary.get("engine")]
     beside = "Beside this page: summary.json, trace.jsonl (every step), config.yaml, log.txt and the result arrays."
     main = el(
         "main",
-        top_line("Tandem report", what_ran(facts), written),
+        top_line("Tandem report", join([str(part) for part in ran if part], " \N{MIDDLE DOT} "), written),
         *(draw(facts) for draw in (_OF_BFS if facts.is_bfs else _OF_OTHERS)),
-        section("Where the seconds went", seconds_went, id="seconds"),
+        section("Where the seconds went", draw_breakdown(facts.seconds, facts.traced_phases), id="seconds"),
         _certificate_section(facts),
         _config_section(folder, config_text),
         el("footer", beside),
@@ -88,7 +88,6 @@ def _run_section(facts: Facts) -> Markup:
 
 
 def _certificate_section(facts: Facts) -> Markup:
-    checks = [str(claim) for claim in as_list(facts.summary.get("claims"))]
     repairs, wrong = len(facts.repaired), sum(event.count("changed") for event in facts.repaired)
     after = (
         f"{plural(wrong, 'value')} failed; in {plural(repairs, 'repair')} the result was computed again."
@@ -104,7 +103,7 @@ def _certificate_section(facts: Facts) -> Markup:
     state = "They hold for this result." if facts.certified else "They do NOT all hold for this result."
     return section(
         "What was checked",
-        el("ol", *(el("li", check) for check in checks), class_="proof"),
+        el("ol", *(el("li", str(claim)) for claim in as_list(facts.summary.get("claims"))), class_="proof"),
         el("p", el("b", state, class_="good" if facts.certified else "bad"), words),
         el("ul", *(el("li", one) for one in again)) if again else EMPTY,
         id="certificate",

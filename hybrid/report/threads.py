@@ -6,7 +6,6 @@ Invariant: any trace gives a complete page that needs no network; records that a
 
 from __future__ import annotations
 
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
