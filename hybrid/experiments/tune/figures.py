@@ -11,6 +11,7 @@ from hybrid.charts.axes import Axis, axis
 from hybrid.charts.line_charts import Mark, Series, draw
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import compact, count, ratio, seconds, share, tick
+from hybrid.experiments.measured import draw_gains
 from hybrid.experiments.tune.advice import Curve
 from hybrid.experiments.tune.points import Point
 from hybrid.terminal import plural
@@ -27,9 +28,8 @@ def engine_figures(points: Sequence[Point]) -> Markup:
     gains = [value for one in points for value in (*one.spread, one.gain)] + [1.0]
     edges = [value for one in points for value in (one.edges_hybrid, one.edges_cpu_only)]
     cores = [one for one in points if one.setting.k]
-    edge_alone = tuple(
-        Mark(k, _median([one.edges_cpu_only for one in points if one.setting.k == k]), f"k = {k:,}") for k in sizes
-    )
+    of_size = {k: [one.edges_cpu_only for one in points if one.setting.k == k] for k in sizes}
+    edge_alone = tuple(Mark(k, float(np.median(edges_of)), f"k = {k:,}") for k, edges_of in of_size.items())
     return el(
         "div",
         *_time_figures(points, x, sizes),
@@ -56,27 +56,24 @@ def engine_figures(points: Sequence[Point]) -> Markup:
 
 def core_figures(points: Sequence[Point]) -> Markup:
     """Share of edges inside, and density, over the core's size."""
-    by_size = {one.setting.k: one for one in points}
-    sizes = sorted(by_size)
-    x = _size_axis(sizes)
-    inside = tuple(
-        Mark(k, by_size[k].part, f"{plural(by_size[k].inside, 'edge')}, {share(by_size[k].part, 1)}") for k in sizes
-    )
-    density = tuple(Mark(k, by_size[k].density, share(by_size[k].density, 1)) for k in sizes if k)
+    by_size = {one.setting.k: one for one in sorted(points, key=lambda one: one.setting.k)}
+    inside = {k: (one.part, f"{plural(one.inside, 'edge')}, {share(one.part, 1)}") for k, one in by_size.items()}
+    density = {k: (one.density, share(one.density, 1)) for k, one in by_size.items() if k}
+
+    def figure(title: str, about: str, name: str, colour: int, label: str, of: dict[int, tuple[float, str]]) -> Markup:
+        series = Series(name, tuple(Mark(k, value, tip) for k, (value, tip) in of.items()), colour)
+        x, y = (
+            _size_axis(list(by_size)),
+            axis([0.0, *(value for value, _ in of.values())], label, _percent, from_zero=True),
+        )
+        return draw(title, about, [series], x, y, x_ticks=list(by_size))
+
     return el(
         "div",
-        draw(
-            "Edges inside the core", "of all edges",
-            [Series("share of all edges", inside, 0)], x,
-            axis([0.0, *(one.y for one in inside)], "share", _percent, from_zero=True), x_ticks=sizes,
-        ),
-        draw(
-            "Density of the core", "edges inside, of all pairs",
-            [Series("density", density, 2)], x,
-            axis([0.0, *(one.y for one in density)], "density", _percent, from_zero=True), x_ticks=sizes,
-        ),
+        figure("Edges inside the core", "of all edges", "share of all edges", 0, "share", inside),
+        figure("Density of the core", "edges inside, of all pairs", "density", 2, "density", density),
         class_="plots",
-    )  # fmt: skip
+    )
 
 
 def prediction_figure(points: Sequence[Point]) -> Markup:
@@ -110,13 +107,8 @@ def break_even_figure(curves: Sequence[Curve], beside: Markup) -> Markup:
         )
         name = f"simulated: {curve.engine}, {curve.mode}, k = {count(curve.k)}"
         series.append(Series(name, marks, engines.index((curve.engine, curve.k)), curve.mode == "race"))
-    delays = sorted({delay for one in curves for delay in one.delays_s})
-    gains = [value for one in curves for pair in one.spreads for value in pair] + [1.0]
-    figure = draw(
-        "Gain over the delay of a round (simulated)", "the oracle is a device that needs no time",
-        series, axis(delays, "delay of every round", _delay, log=True), axis(gains, "gain", ratio, log=True),
-        x_ticks=delays, even=1.0,
-    )  # fmt: skip
+    title, about = "Gain over the delay of a round (simulated)", "the oracle is a device that needs no time"
+    figure = draw_gains(title, about, series, "delay of every round", _delay)
     return el("div", figure, beside, class_="plots")
 
 
@@ -167,9 +159,7 @@ def _time_mark(point: Point, times: Sequence[Sequence[float]], median_s: float) 
 
 
 def _gain_mark(point: Point) -> Mark:
-    low, high = point.spread
-    tip = f"{_core(point)}: {point.compared.describe()}"
-    return Mark(point.setting.k, point.gain, tip, low, high)
+    return Mark(point.setting.k, point.gain, f"{_core(point)}: {point.compared.describe()}", *point.spread)
 
 
 def _plain_mark(point: Point, value: float) -> Mark:
@@ -183,10 +173,6 @@ def _core(point: Point) -> str:
 
 def _size_axis(sizes: Sequence[int]) -> Axis:
     return axis(sizes, "vertices in the core (k)", count, log=True)
-
-
-def _median(values: Sequence[float]) -> float:
-    return float(np.median(values))
 
 
 def _percent(value: float) -> str:

@@ -12,15 +12,15 @@ from typing import Any
 
 from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS
-from hybrid.charts.markup import EMPTY, Markup, el, join
-from hybrid.charts.units import DASH, count, ratio, seconds, share
+from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.units import DASH, count, seconds, share
 from hybrid.devices.profiles import SIMULATED
-from hybrid.experiments.measured import write_files
+from hybrid.experiments.measured import TIME_HEADS, headline, simulated, write_files
 from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text
 from hybrid.experiments.tune.figures import break_even_figure, core_figures, engine_figures, prediction_figure
 from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
 from hybrid.report import style
-from hybrid.report.pieces import folded, muted, section
+from hybrid.report.pieces import folded, section
 from hybrid.report.tables import Row, table
 from hybrid.terminal import plural
 
@@ -99,12 +99,15 @@ def render(found: Findings) -> str:
         _headline(found),
         *(_engine_section(found, engine) for engine in found.engines),
         _break_even_section(found),
-        _core_section(found),
+        section(
+            "What is inside the core", core_figures(found.points), id="core",
+            lead="Exact counts; the same for every engine and device.",
+        ),
         _prediction_section(found),
-        _table_section(found),
+        _table_section(found.points),
         section("The configuration", folded("as it was measured with", el("pre", found.config_text)), id="config"),
         el("footer", "Beside this page: points.csv, tune.json (all times), points.jsonl (the journal)."),
-    )
+    )  # fmt: skip
     return document(f"tuning {graph['name']}", style.CSS + CSS, main)
 
 
@@ -120,25 +123,14 @@ def _headline(found: Findings) -> Markup:
     )
     failed = [one for one in found.points if not one.good]
     failures = [el("li", el("b", "!"), f"{one.setting.describe()}: {one.failure}") for one in failed]
-    simulated = any(one.setting.simulated for one in found.points)
-    return el(
-        "section",
-        el("h1", _title(found.advice)),
-        el("p", found.advice.sentence, class_="say"),
-        muted(facts),
-        el("p", f"The machine was {found.warning}.", class_="bad") if found.warning else EMPTY,
-        el("p", noise, class_="bad") if (noise := noise_text(found.points)) else EMPTY,
-        el("p", el("span", "simulated", class_="sim"), " ", _NO_NPU, class_="muted") if simulated else EMPTY,
+    advice, noise = found.advice, noise_text(found.points)
+    paying = "The simulated device would pay" if advice.device.startswith(SIMULATED) else "The device pays"
+    notes = [
+        el("p", noise, class_="bad") if noise else EMPTY,
+        simulated(_NO_NPU) if any(one.setting.simulated for one in found.points) else EMPTY,
         el("ul", *failures, class_="incidents") if failures else EMPTY,
-        class_="verdict alone",
-        id="advice",
-    )
-
-
-def _title(advice: Advice) -> str:
-    if not advice.k:
-        return "CPU alone"
-    return "The simulated device would pay" if advice.device.startswith(SIMULATED) else "The device pays"
+    ]
+    return headline(paying if advice.k else "CPU alone", advice.sentence, facts, found.warning, *notes, id="advice")
 
 
 def _engine_section(found: Findings, engine: str) -> Markup:
@@ -157,15 +149,12 @@ def _break_even_section(found: Findings) -> Markup:
     if not found.curves:
         return EMPTY
     said = el("ul", *(el("li", one.sentence) for one in found.curves))
-    lead = el("p", el("span", "simulated", class_="sim"), " Every round takes exactly this long; the search around it "
-              "is real. Above the dotted line hybrid is faster than the CPU alone.", class_="lead")  # fmt: skip
-    head = el("h2", "Break-even: how fast would a device have to be?")
-    return el("section", head, lead, break_even_figure(found.curves, said), id="break-even")
-
-
-def _core_section(found: Findings) -> Markup:
-    lead = "Exact counts; the same for every engine and device."
-    return section("What is inside the core", core_figures(found.points), id="core", lead=lead)
+    lead = simulated(
+        "Every round takes exactly this long; the search around it is real. Above the dotted line hybrid is faster "
+        "than the CPU alone.", "lead",
+    )  # fmt: skip
+    title = "Break-even: how fast would a device have to be?"
+    return section(title, lead, break_even_figure(found.curves, said), id="break-even")
 
 
 def _prediction_section(found: Findings) -> Markup:
@@ -178,25 +167,20 @@ def _prediction_section(found: Findings) -> Markup:
     return section("Predicted against measured", figure, id="predicted", lead=lead)
 
 
-def _table_section(found: Findings) -> Markup:
-    heads = ["Engine", "Device", "Mode", "Core", "Degree from", "Inside", "CPU only", "Hybrid", "Gain",
-             "80% interval", "Adopted", "Looked at", "Predicted", "Proven"]  # fmt: skip
-    rows = [_table_row(one) for one in found.points]
+def _table_section(points: Sequence[Point]) -> Markup:
+    heads = ["Engine", "Device", "Mode", "Core", "Degree from", "Inside", *TIME_HEADS, "Adopted", "Looked at",
+             "Predicted", "Proven"]  # fmt: skip
+    rows = []
+    for one in points:
+        setting = one.setting
+        device = setting.device if setting.simulated or not one.ran_on else f"{setting.device} ({one.ran_on})"
+        cells: list[object] = [setting.engine, device, setting.mode]
+        cells += [count(setting.k), count(one.threshold), share(one.part, 1)]
+        if one.good:
+            cells += [*one.time_cells(), count(round(one.values_adopted)), count(round(one.edges_hybrid))]
+            cells += [seconds(one.predicted_s), count(one.certified)]
+        else:
+            cells += [*[DASH] * 7, el("span", "failed", class_="bad")]
+        rows.append(Row(cells, "fault" if not one.good else "hit" if one.pays else None))
     body = table(heads, rows, text_columns=(0, 1, 2), caption="All points")
     return section("All points", body, id="points", long=True)
-
-
-def _table_row(point: Point) -> Row:
-    setting = point.setting
-    device = setting.device if setting.simulated or not point.ran_on else f"{setting.device} ({point.ran_on})"
-    first = [setting.engine, device, setting.mode, count(setting.k), count(point.threshold), share(point.part, 1)]
-    if not point.good:
-        cells = [*first, *[DASH] * 7, join([el("span", "failed", class_="bad")])]
-        return Row(cells, "fault")
-    low, high = point.spread
-    cells = [
-        *first, seconds(point.cpu_only_s), seconds(point.hybrid_s), ratio(point.gain), f"{low:.2f}-{high:.2f}",
-        count(round(point.values_adopted)), count(round(point.edges_hybrid)), seconds(point.predicted_s),
-        count(point.certified),
-    ]  # fmt: skip
-    return Row(cells, "hit" if point.pays else None)
