@@ -82,9 +82,7 @@ def _npu_section(facts: Facts) -> Markup:
 
 
 def _run_section(facts: Facts) -> Markup:
-    rows = facts.run_rows
-    body = run_table(rows, with_npu=facts.with_npu) if rows else muted("The summary lists no runs.")
-    return section("Runs", body, id="runs", long=True)
+    return section("Runs", run_table(facts.run_rows, with_npu=facts.with_npu), id="runs", long=True)
 
 
 def _certificate_section(facts: Facts) -> Markup:

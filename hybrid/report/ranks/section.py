@@ -29,7 +29,7 @@ from hybrid.report.ranks.picture import (
     short_names,
     style_of,
 )
-from hybrid.report.tables import TALL, Row, table
+from hybrid.report.tables import Row, table
 
 COLUMNS = 20_000  # in all lanes of all pictures together
 LEAST_COLUMNS, MOST_COLUMNS = 120, 600  # per lane
@@ -276,16 +276,16 @@ def real(facts: Mapping[str, Any], name: str) -> float:
 def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
     """One row per rank, their sums, and the largest against the mean."""
     hosts = short_names({str(one.get("host") or DASH) for one in rows})
-    several = len(hosts) > 1
-    text = (0, 1) if several else (0,)
-    longest = max((sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows), default=0.0)
+    machine = ["Machine"] if len(hosts) > 1 else []  # a column only where there are several
+    text = (0, 1) if machine else (0,)
+    longest = max(sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows)
 
     def draw(first: str, host: str, values: Mapping[str, str], bar: Markup, style: str | None = None) -> Row:
-        cells: list[object] = [first, *([host] if several else []), *(values[name] for name in FIGURES)]
+        cells: list[object] = [first, *(host for _ in machine), *(values[name] for name in FIGURES)]
         cells.insert(len(text) + BAR_AFTER, bar)
         return Row(cells, style)
 
-    body = []
+    body, below = [], []
     for one in rows:
         own = {name: written(one.get(name)) for name, (_, written) in FIGURES.items()}
         body.append(draw(count(one.get("rank")), hosts[str(one.get("host") or DASH)], own, _time_bar(one, longest)))
@@ -293,12 +293,10 @@ def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
         sums = {name: written(_sum(rows, name)) for name, (_, written) in FIGURES.items()} | {"rounds": ""}
         uneven = {name: _uneven(rows, name) for name in FIGURES}
         below = [draw("all", "", sums, EMPTY, "sum"), draw("largest / mean", "", uneven, EMPTY, "sum")]
-        # They come first when there are many rows, so that they are seen without scrolling.
-        body = [*below, *body] if len(rows) > TALL else [*body, *below]
-    heads = ["Rank", *(["Machine"] if several else []), *(head for head, _ in FIGURES.values())]
+    heads = ["Rank", *machine, *(head for head, _ in FIGURES.values())]
     heads.insert(len(text) + BAR_AFTER, "Its time")
     caption = "Ranks: what each held, did and sent, over all sources"
-    return el("div", table(heads, body, text_columns=text, caption=caption), class_="each")
+    return el("div", table(heads, body, text_columns=text, caption=caption, sums=below), class_="each")
 
 
 def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | int:
@@ -357,6 +355,4 @@ def traffic_table(traffic: Mapping[str, Any]) -> Markup:
 
 
 def _bar(value: float, most: float, style: str) -> Markup:
-    if not value or not most:
-        return EMPTY
-    return meter(max(1.0, 100 * value / most), style)
+    return meter(max(1.0, 100 * value / most), style) if value and most else EMPTY
