@@ -91,14 +91,8 @@ def _read(record: object) -> Event | None:
     t1 = max(t0, time_of(record.get("t1")) or t0)
     actor = str(record.get("actor", ""))
     source = record.get("source")
-    return Event(
-        t0,
-        t1,
-        actor if actor in ACTORS else "coordinator",
-        str(record.get("kind") or actor or "event"),
-        None if source is None else str(source),
-        record,
-    )
+    kind, known = str(record.get("kind") or actor or "event"), actor if actor in ACTORS else "coordinator"
+    return Event(t0, t1, known, kind, None if source is None else str(source), record)
 
 
 def span_of(events: Sequence[Event]) -> tuple[float, float]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from hybrid.devices.model import DeviceModel, ExchangeCosts, FileCosts
 from hybrid.devices.profiles import PROFILES
 from hybrid.experiments.measured import Measured
@@ -177,14 +179,13 @@ def curves_of(points: Sequence[Point]) -> list[Curve]:
 
 
 def measure(
-    workloads: Sequence[Workload],
-    sizes: Sequence[int],
-    batches: Sequence[int],
-    devices: Sequence[Device],
-    repeats: int,
-    tell: Callable[[Point], None] = lambda point: None,
-) -> list[Point]:
-    """Every case, in turns with the CPU alone, and in every other repeat the other way round."""
+    workloads: Sequence[Workload], sizes: Sequence[int], batches: Sequence[int], devices: Sequence[Device],
+    repeats: int, tell: Callable[[Point], None] = lambda point: None,
+) -> list[Point]:  # fmt: skip
+    """Every case, in turns with the CPU alone, and in every other repeat the other way round.
+
+    The repeats of a device are apart, so that a disturbance hits few.
+    """
     found: list[Point] = []
     for workload in workloads:
         for batch in batches if workload.batched else (1,):
@@ -194,8 +195,12 @@ def measure(
                 if not fitting:
                     continue
                 workload.prepare(k, batch)
-                times = _in_turns(workload, fitting, repeats)
-                for device, (alone, together) in times.items():
+                times = np.zeros((2, len(fitting), repeats))
+                for repeat, (at, device) in itertools.product(range(repeats), enumerate(fitting)):
+                    for way in (0, 1) if repeat % 2 == 0 else (1, 0):
+                        took = workload.run_hybrid(device.model()) if way else workload.run_cpu_only()
+                        times[way, at, repeat] = took
+                for device, alone, together in zip(fitting, *times.tolist(), strict=True):
                     case = Case(workload.name, k, batch, device)
                     some.append(Point(case, workload.inside(), tuple(alone), tuple(together), 0.0))
             best_s = min((one for point in some for one in point.cpu_only), default=0.0)
@@ -203,22 +208,6 @@ def measure(
                 found.append(replace(point, cpu_best_s=best_s))
                 tell(found[-1])
     return found
-
-
-def _in_turns(
-    workload: Workload, devices: Sequence[Device], repeats: int
-) -> dict[Device, tuple[list[float], list[float]]]:
-    """Seconds without and with each device; the repeats of a device are apart, so that a disturbance hits few."""
-    times: dict[Device, tuple[list[float], list[float]]] = {device: ([], []) for device in devices}
-    for repeat in range(repeats):
-        for device, (alone, together) in times.items():
-            model = device.model()
-            for way in (0, 1) if repeat % 2 == 0 else (1, 0):
-                if way:
-                    together.append(workload.run_hybrid(model))
-                else:
-                    alone.append(workload.run_cpu_only())
-    return times
 
 
 def as_json(points: Sequence[Point]) -> dict[str, Any]:
