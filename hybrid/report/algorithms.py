@@ -15,7 +15,7 @@ from hybrid.charts.scale import LogScale
 from hybrid.charts.units import DASH, compact, count, number, plural, seconds, share, whole
 from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
 from hybrid.report.facts import Facts, as_dict, as_list
-from hybrid.report.headline import card, draw_warning, graph_cards, sign
+from hybrid.report.headline import card, draw_state, draw_warning, graph_cards
 from hybrid.report.pieces import figures, folded, meter, meters, muted, section
 from hybrid.report.tables import Row, table
 
@@ -39,16 +39,14 @@ def draw_result(facts: Facts) -> Markup:
     if facts.certified:
         state = "Certified" if check in ("proof", "computed again") else "Checked"
         said = HOW.get(str(check), "What was checked is listed below.")
-    words = el(
-        "div",
-        el("h1", sign(facts.certified), state),
-        el("p", said),
+    notes = [
         el("p", _sentence(str(summary.get("headline") or "")), class_="say"),
         el("p", f"Not converged: {summary['unfinished']}.", class_="bad") if summary.get("unfinished") else EMPTY,
         el("p", _sentence(verdict["text"]), class_="say") if verdict else EMPTY,
         draw_warning(facts),
         muted(f"NPU: {facts.outcome}.") if facts.outcome else EMPTY,
-    )
+    ]
+    words = draw_state(facts.certified, state, said, *notes)
     return el("section", words, class_="verdict alone" if facts.certified else "verdict alone failed", id="verdict")
 
 

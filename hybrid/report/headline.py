@@ -21,15 +21,9 @@ def draw_headline(facts: Facts) -> Markup:
     repeats = whole(verdict.get("repeats"))
     often = f", {plural(repeats, 'repeat')} each, in turns; medians" if repeats else ""
     how = muted(f"Traversal time without and with the NPU, measured in this job{often}.") if verdict else EMPTY
-    words = el(
-        "div",
-        el("h1", sign(facts.certified), "Certified" if facts.certified else "NOT certified"),
-        el("p", _certificate_sentence(facts)),
-        el("p", verdict_text(facts), class_="say"),
-        how,
-        draw_warning(facts),
-        draw_prediction(as_dict(facts.summary.get("predicted"))),
-    )
+    notes = [how, draw_warning(facts), draw_prediction(as_dict(facts.summary.get("predicted")))]
+    state, said = "Certified" if facts.certified else "NOT certified", _certificate_sentence(facts)
+    words = draw_state(facts.certified, state, said, el("p", verdict_text(facts), class_="say"), *notes)
     bars = _draw_comparison(number(verdict.get("cpu_only_seconds")), number(verdict.get("hybrid_seconds")))
     style = "verdict" if facts.certified else "verdict failed"
     return el("section", words, el("div", bars), class_=style, id="verdict")
@@ -65,14 +59,15 @@ def draw_prediction(predicted: dict[str, object]) -> Markup:
     return muted(f"{words} Device {device} ({truth}).{why}")
 
 
-def sign(certified: bool) -> Markup:
-    """A tick or a cross."""
+def draw_state(certified: bool, state: str, said: str, *notes: Markup) -> Markup:
+    """The state of the check in large letters behind a tick or a cross, what it means, and notes."""
     shape = "M9 18.5l6 6L27 12" if certified else "M11 11l14 14M25 11L11 25"
     colour = "var(--good)" if certified else "var(--bad)"
     disc = el("circle", cx=18, cy=18, r=18, style=f"fill:{colour}")
     stroke = "fill:none;stroke:var(--card);stroke-width:4;stroke-linecap:round;stroke-linejoin:round"
     mark = el("path", d=shape, style=stroke)
-    return el("svg", disc, mark, width=36, height=36, viewBox="0 0 36 36", aria_hidden="true")
+    sign = el("svg", disc, mark, width=36, height=36, viewBox="0 0 36 36", aria_hidden="true")
+    return el("div", el("h1", sign, state), el("p", said), *notes)
 
 
 def _certificate_sentence(facts: Facts) -> str:

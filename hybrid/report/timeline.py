@@ -7,6 +7,7 @@ where its block is wide enough for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -44,17 +45,14 @@ class Lane:
         return self.y + self.height / 2
 
 
-def lanes_for(*, with_npu: bool, with_sources: bool, cpu: str = "CPU engine") -> list[Lane]:
-    y = AXIS
-    lanes = []
-    if with_sources:
-        lanes.append(Lane("source", "Source", y, STRIP))
-        y += STRIP + GAP - 4
-    lanes.append(Lane("coordinator", "Coordinator", y))
-    lanes.append(Lane("cpu", cpu, y + LANE + GAP))
-    if with_npu:
-        lanes.append(Lane("npu", "NPU worker", y + 2 * LANE + GAP + ARROWS))
-    return lanes
+def _lanes(cpu: str, *, with_npu: bool, with_sources: bool) -> list[Lane]:
+    y = AXIS + (STRIP + GAP - 4 if with_sources else 0)
+    return [
+        *([Lane("source", "Source", AXIS, STRIP)] if with_sources else []),
+        Lane("coordinator", "Coordinator", y),
+        Lane("cpu", cpu, y + LANE + GAP),
+        *([Lane("npu", "NPU worker", y + 2 * LANE + GAP + ARROWS)] if with_npu else []),
+    ]
 
 
 def incidents_of(events: Iterable[Event]) -> list[tuple[Event, str]]:
@@ -85,7 +83,7 @@ def draw_timeline(
     Without, it is of one source, large enough for the directions of its steps.
     """
     enlarged = runs is None
-    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs), cpu=cpu)
+    lanes = _lanes(cpu, with_npu=with_npu, with_sources=bool(runs))
     place = {lane.actor: lane for lane in lanes}
     body = [_draw_sources(lanes[0], runs, scale)] if runs else []
     if with_npu:
@@ -131,11 +129,11 @@ def _room(lane: Lane, block: Block, others: Sequence[Block]) -> Lane:
     """The block's part of its lane: a round sent while the worker starts lies below the start, each half as high."""
     if block.style not in ("start", "round"):
         return lane
-    other = "round" if block.style == "start" else "start"
-    if not any(o.style == other and o.t0 < block.t1 and block.t0 < o.t1 for o in others):
+    starts = block.style == "start"
+    if not any(o.style == ("round" if starts else "start") and o.t0 < block.t1 and block.t0 < o.t1 for o in others):
         return lane
     half = lane.height // 2
-    y = lane.y if block.style == "start" else lane.y + half
+    y = lane.y if starts else lane.y + half
     # The worker computes only after its start.
     ready = max((o.t1 for o in others if o.style == "start" and o.t0 < block.t1), default=0.0)
     return Lane(lane.actor, lane.title, y, half, ready)
@@ -153,9 +151,12 @@ def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = F
     x, width = extent(block.t0, block.t1, scale)
     style = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
     parts = [el("title", block.tip), stretch(x, lane.y, width, lane.height, style)]
-    if block.inner > 0 and scale.shows(*(span := _computing(block, lane.ready))):
+    # Only how long the worker computed is recorded: put in the middle of the round, after the worker was up.
+    earliest, latest = max(block.t0, lane.ready), block.t1 - block.inner
+    begun = (earliest + latest) / 2 if earliest < latest else latest
+    if block.inner > 0 and scale.shows(begun, begun + block.inner):
         inset = lane.height // 6
-        left, inner = extent(*span, scale)
+        left, inner = extent(begun, begun + block.inner, scale)
         parts.append(stretch(left, lane.y + inset, inner, lane.height - 2 * inset, "k-compute"))
     if block.name and width >= LABEL_FROM:
         longer = f"{block.name} {seconds(block.busy)}"
@@ -164,27 +165,17 @@ def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = F
     return el("g", *parts, class_="m", data_source=block.source if pickable else None)
 
 
-def _computing(block: Block, ready: float) -> tuple[float, float]:
-    """When the worker computed. Only how long is recorded: put in the middle of the round, after the worker was up."""
-    earliest, latest = max(block.t0, ready), block.t1 - block.inner
-    start = (earliest + latest) / 2 if earliest < latest else latest
-    return start, start + block.inner
-
-
 def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Markup:
     parts = []
     for number, run in enumerate(runs):
-        if not run.events:
-            continue
-        start, end = span_of(run.events)
-        if not scale.shows(start, end):
-            continue
-        x, width = extent(start, end, scale)
-        tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
-        rect = stretch(x, lane.y, width, lane.height, f"k-source{number % 2}")
-        label = fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
-        label = label if width >= LABEL_FROM else EMPTY
-        parts.append(el("g", el("title", tip), rect, label, class_="m pick", data_source=run.source))
+        start, end = span_of(run.events) if run.events else (math.inf, -math.inf)
+        if scale.shows(start, end):
+            x, width = extent(start, end, scale)
+            tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
+            rect = stretch(x, lane.y, width, lane.height, f"k-source{number % 2}")
+            label = fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
+            label = label if width >= LABEL_FROM else EMPTY
+            parts.append(el("g", el("title", tip), rect, label, class_="m pick", data_source=run.source))
     return join(parts)
 
 
@@ -212,25 +203,20 @@ def _draw_worker_life(lane: Lane, events: Sequence[Event], scale: TimeScale) -> 
             x, width = extent(begin, finish, scale)
             tip = el("title", "The worker is up; where no round is drawn it is idle")
             parts.append(el("g", tip, stretch(x, lane.middle - 1.5, width, 3, "k-alive"), class_="m"))
-        if death is not None:
-            until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
-            if until > scale.start and scale.shows(finish, until):
-                parts.append(_draw_death(lane, death, until, scale))
+        until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
+        if death is not None and until > scale.start and scale.shows(finish, until):
+            x, width = extent(death.t0, until, scale)
+            cause, room = death.text("cause") or "cause unknown", max(0.0, width - 1)
+            tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
+            rect, y = stretch(x, lane.y, width, lane.height, "k-dead"), lane.middle + 4
+            label = fitted_text(f"dead: {cause}", x, y, room, class_="t-dead", anchor="start", dx=14, cut=True)
+            parts.append(el("g", tip, rect, label, class_="m"))
     own = [e for e in events if e.actor == "npu"]
     if lives and not any(e.kind in ("round", "death") for e in own):
         left = scale.at(max((e.t1 for e in own if e.kind == "start"), default=scale.start))
         right = scale.at(lives[-1][1])
         parts.append(fitted_text("no round exchanged", (left + right) / 2, lane.y + 9, right - left, class_="t-muted"))
     return join(parts)
-
-
-def _draw_death(lane: Lane, death: Event, until: float, scale: TimeScale) -> Markup:
-    x, width = extent(death.t0, until, scale)
-    cause = death.text("cause") or "cause unknown"
-    tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
-    rect, room = stretch(x, lane.y, width, lane.height, "k-dead"), max(0.0, width - 1)
-    label = fitted_text(f"dead: {cause}", x, lane.middle + 4, room, class_="t-dead", anchor="start", dx=14, cut=True)
-    return el("g", tip, rect, label, class_="m")
 
 
 def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale, *, label_zero: bool) -> Markup:
@@ -287,11 +273,8 @@ def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> s
         f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)}.",
     ]
     if with_npu:
-        merges = [e for e in events if e.kind == "merge"]
-        adopted = plural(sum(e.count("adopted") for e in merges), "value")
+        merges = [e.count("adopted") for e in events if e.kind == "merge"]
         worker = f"NPU worker starting or in rounds {seconds(busy['npu'])}."
-        sentences += [
-            f"CPU engine waiting {seconds(waits)}; {worker}",
-            f"{plural(len(merges), 'merge')}, {adopted} adopted.",
-        ]
+        sentences.append(f"CPU engine waiting {seconds(waits)}; {worker}")
+        sentences.append(f"{plural(len(merges), 'merge')}, {plural(sum(merges), 'value')} adopted.")
     return " ".join([*sentences, *(text for _, text in incidents_of(events)[:MAX_BADGES])])

@@ -111,14 +111,13 @@ def read_summary(folder: Path) -> dict[str, Any]:
             text = stream.read(LARGEST_SUMMARY + 1)
         if len(text) > LARGEST_SUMMARY:
             raise ValueError("too large")
-        summary = json.loads(text)
+        summary: dict[str, Any] = json.loads(text)
+        if not isinstance(summary, dict) or summary.get("format") != FORMAT_MARK:
+            raise ValueError("another format")
+        return summary
     except (OSError, ValueError, RecursionError) as error:
-        raise EnvironmentProblem(
-            "not a Tandem result folder", path=folder, fix="name a folder that `run` has written"
-        ) from error
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT_MARK:
-        raise EnvironmentProblem("not a Tandem result folder", path=folder, fix="name a folder that `run` has written")
-    return summary
+        fix = "name a folder that `run` has written"
+        raise EnvironmentProblem("not a Tandem result folder", path=folder, fix=fix) from error
 
 
 def _reserve_fresh(algorithm: str) -> Path:
@@ -148,11 +147,8 @@ def _refuse_foreign(folder: Path) -> None:
     try:
         read_summary(folder)
     except EnvironmentProblem:
-        raise EnvironmentProblem(
-            "the output exists and is not a Tandem result; nothing was touched",
-            path=folder,
-            fix="choose another name with --output DIR",
-        ) from None
+        reason = "the output exists and is not a Tandem result; nothing was touched"
+        raise EnvironmentProblem(reason, path=folder, fix="choose another name with --output DIR") from None
 
 
 def sweep_partials(parent: Path, keeper_pid: int | None = None) -> None:
