@@ -98,12 +98,10 @@ class Point(Measured):
         low, high = self.spread
         return {
             "simulated": True, "algorithm": self.case.algorithm, "k": self.case.k, "batch": self.case.batch,
-            "latency_s": self.case.device.latency_s,
-            "flops": None if math.isinf(self.case.device.flops) else self.case.device.flops,
+            "latency_s": self.case.device.latency_s, "flops": _finite(self.case.device.flops),
             "device": self.case.device.name, "share_of_arcs": self.inside,
-            "cpu_only_s": self.compared.first_s, "cpu_only_worst_s": max(self.cpu_only),
-            "cpu_only_best_of_all_s": self.cpu_best_s,
-            "hybrid_s": self.compared.second_s, "hybrid_worst_s": max(self.hybrid),
+            "cpu_only_s": self.cpu_only_s, "cpu_only_worst_s": max(self.cpu_only),
+            "cpu_only_best_of_all_s": self.cpu_best_s, "hybrid_s": self.hybrid_s, "hybrid_worst_s": max(self.hybrid),
             "gain": self.gain, "gain_least": low, "gain_most": high, "pays": self.pays,
         }  # fmt: skip
 
@@ -142,25 +140,28 @@ class Curve:
     @property
     def sentence(self) -> str:
         """What the curve says, in words."""
-        least, even = self.points[0], self.break_even_s
+        least, last, even = self.points[0], self.points[-1], self.break_even_s
         clear = "" if least.pays else ", not clearly"
-        start = f"simulated, {self.name}: {least.gain:.2f}x with {_latency_word(least.case.device.latency_s)}"
+        start, end = (f"{one.gain:.2f}x with {_latency_word(one.case.device.latency_s)}" for one in (least, last))
         if even is None:
-            return f"{start}; no latency pays"
-        if math.isinf(even):
-            last = self.points[-1]
-            return f"{start}{clear}; still {last.gain:.2f}x with {_latency_word(last.case.device.latency_s)}"
-        return f"{start}{clear}; even at {seconds(even)} a round"
+            clear, said = "", "no latency pays"
+        else:
+            said = f"still {end}" if math.isinf(even) else f"even at {seconds(even)} a round"
+        return f"simulated, {self.name}: {start}{clear}; {said}"
 
     def as_dict(self) -> dict[str, Any]:
         even = self.break_even_s
         return {
             "simulated": True, "algorithm": self.algorithm, "k": self.k, "batch": self.batch,
-            "flops": None if math.isinf(self.flops) else self.flops,
+            "flops": _finite(self.flops),
             "latencies_s": [point.case.device.latency_s for point in self.points],
             "gains": [point.gain for point in self.points], "pays": [point.pays for point in self.points],
             "break_even_s": even if even is None or math.isfinite(even) else "beyond", "sentence": self.sentence,
         }  # fmt: skip
+
+
+def _finite(flops: float) -> float | None:
+    return None if math.isinf(flops) else flops
 
 
 def _latency_word(latency_s: float) -> str:
@@ -172,9 +173,8 @@ def curves_of(points: Sequence[Point]) -> list[Curve]:
     groups: dict[tuple[str, int, int, float], list[Point]] = {}
     for point in points:
         case = point.case
-        if case.device.profile:
-            continue
-        groups.setdefault((case.algorithm, case.k, case.batch, case.device.flops), []).append(point)
+        if not case.device.profile:
+            groups.setdefault((case.algorithm, case.k, case.batch, case.device.flops), []).append(point)
     return [Curve(*key, tuple(sorted(some, key=lambda one: one.case.device.latency_s))) for key, some in groups.items()]
 
 

@@ -16,7 +16,7 @@ from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import DASH, count, seconds, share
 from hybrid.devices.profiles import SIMULATED
 from hybrid.experiments.measured import TIME_HEADS, headline, simulated, write_files
-from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text
+from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text, searches_of
 from hybrid.experiments.tune.figures import break_even_figure, core_figures, engine_figures, prediction_figure
 from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
 from hybrid.report import style
@@ -114,12 +114,10 @@ def render(found: Findings) -> str:
 def _headline(found: Findings) -> Markup:
     graph, good = found.identity["graph"], [one for one in found.points if one.good]
     proven = sum(one.certified for one in good)
-    repeats = len(good[0].cpu_only)
-    searches = round(good[0].certified / (2 * repeats))
     facts = (
         f"{plural(graph['n'], 'vertex')} with edges, {plural(graph['m'], 'arc')}; {plural(len(good), 'setting')}, each "
-        f"measured {plural(repeats, 'time')} from {plural(searches, 'source')} in turns with the CPU alone; "
-        f"{'certified' if proven == 1 else 'all certified'}: {plural(proven, 'search')}."
+        f"measured {plural(len(good[0].cpu_only), 'time')} from {plural(searches_of(good), 'source')} in turns with "
+        f"the CPU alone; {'certified' if proven == 1 else 'all certified'}: {plural(proven, 'search')}."
     )
     failed = [one for one in found.points if not one.good]
     failures = [el("li", el("b", "!"), f"{one.setting.describe()}: {one.failure}") for one in failed]
