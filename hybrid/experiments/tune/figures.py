@@ -24,31 +24,27 @@ def engine_figures(points: Sequence[Point]) -> Markup:
     sizes = sorted({one.setting.k for one in points})
     if not sizes:
         return el("p", "No setting of this engine could be measured.", class_="muted")
-    x = _size_axis(sizes)
     gains = [value for one in points for value in (*one.spread, one.gain)] + [1.0]
     edges = [value for one in points for value in (one.edges_hybrid, one.edges_cpu_only)]
     cores = [one for one in points if one.setting.k]
     of_size = {k: [one.edges_cpu_only for one in points if one.setting.k == k] for k in sizes}
     edge_alone = tuple(Mark(k, float(np.median(edges_of)), f"k = {k:,}") for k, edges_of in of_size.items())
+    adopted = _by_setting(cores, lambda one: _plain_mark(one, one.values_adopted))
+    looked_at = _by_setting(points, lambda one: _plain_mark(one, one.edges_hybrid))
     return el(
         "div",
-        *_time_figures(points, x, sizes),
-        draw(
+        *_time_figures(points, sizes),
+        _over_size(
             "Gain", "the two times of each mark divided, with its interval; above 1 the device helps",
-            _by_setting(points, _gain_mark), x, axis(gains, "gain", ratio, log=True), x_ticks=sizes, even=1.0,
+            _by_setting(points, _gain_mark), sizes, axis(gains, "gain", ratio, log=True), even=1.0,
         ),
-        draw(
-            "Values adopted", "per search: found by the device before the CPU",
-            _by_setting(cores, lambda one: _plain_mark(one, one.values_adopted)),
-            x, axis([0.0, *(one.values_adopted for one in cores)], "values", compact, from_zero=True), x_ticks=sizes,
+        _over_size(
+            "Values adopted", "per search: found by the device before the CPU", adopted, sizes,
+            _from_zero([one.values_adopted for one in cores], "values", compact),
         ),
-        draw(
-            "Edges looked at", "per search, by the CPU",
-            [
-                Series("CPU only", edge_alone, _CPU_COLOUR),
-                *_by_setting(points, lambda one: _plain_mark(one, one.edges_hybrid)),
-            ],
-            x, axis([0.0, *edges], "edges", compact, from_zero=True), x_ticks=sizes,
+        _over_size(
+            "Edges looked at", "per search, by the CPU", [Series("CPU only", edge_alone, _CPU_COLOUR), *looked_at],
+            sizes, _from_zero(edges, "edges", compact),
         ),
         class_="plots",
     )  # fmt: skip
@@ -62,11 +58,8 @@ def core_figures(points: Sequence[Point]) -> Markup:
 
     def figure(title: str, about: str, name: str, colour: int, label: str, of: dict[int, tuple[float, str]]) -> Markup:
         series = Series(name, tuple(Mark(k, value, tip) for k, (value, tip) in of.items()), colour)
-        x, y = (
-            _size_axis(list(by_size)),
-            axis([0.0, *(value for value, _ in of.values())], label, _percent, from_zero=True),
-        )
-        return draw(title, about, [series], x, y, x_ticks=list(by_size))
+        y = _from_zero([value for value, _ in of.values()], label, lambda part: f"{100 * part:.3g} %")
+        return _over_size(title, about, [series], list(by_size), y)
 
     return el(
         "div",
@@ -89,11 +82,9 @@ def prediction_figure(points: Sequence[Point]) -> Markup:
 
     series = [replace(one, line=False) for one in _by_setting(both, mark, by_mode=True)]
     every = [value for one in both for value in (one.predicted_s or 0.0, one.hybrid_s)]
-    figure = draw(
-        "Hybrid time", "of all sources together, by the planner and by the clock",
-        series, axis(every, "predicted", tick, log=True), axis(every, "measured", tick, log=True), diagonal=True,
-    )  # fmt: skip
-    return el("div", figure, class_="plots")
+    x, y = (axis(every, label, tick, log=True) for label in ("predicted", "measured"))
+    about = "of all sources together, by the planner and by the clock"
+    return el("div", draw("Hybrid time", about, series, x, y, diagonal=True), class_="plots")
 
 
 def break_even_figure(curves: Sequence[Curve], beside: Markup) -> Markup:
@@ -135,7 +126,7 @@ def _by_setting(points: Sequence[Point], mark: Callable[[Point], Mark], *, by_mo
     return found
 
 
-def _time_figures(points: Sequence[Point], x: Axis, sizes: Sequence[int]) -> list[Markup]:
+def _time_figures(points: Sequence[Point], sizes: Sequence[int]) -> list[Markup]:
     """Each device and mode beside the CPU alone that was measured in turns with it: the load changes over a sweep."""
     hybrid = _by_setting(points, lambda one: _time_mark(one, one.hybrid, one.hybrid_s))
     beside = _by_setting(points, lambda one: _time_mark(one, one.cpu_only, one.cpu_only_s))
@@ -147,7 +138,7 @@ def _time_figures(points: Sequence[Point], x: Axis, sizes: Sequence[int]) -> lis
     for one, alone in zip(hybrid, beside, strict=True):
         beside_it = replace(alone, name="CPU only, in turns with it", colour=_CPU_COLOUR)
         about = "of all sources together, median; thin: from the fastest to the slowest repeat"
-        found.append(draw(f"Time: {one.name}", about, [beside_it, one], x, y, x_ticks=sizes))
+        found.append(_over_size(f"Time: {one.name}", about, [beside_it, one], sizes, y))
     return found
 
 
@@ -171,12 +162,15 @@ def _core(point: Point) -> str:
     return f"k = {k:,}, degree from {count(point.threshold)}" if k else "no core"
 
 
-def _size_axis(sizes: Sequence[int]) -> Axis:
-    return axis(sizes, "vertices in the core (k)", count, log=True)
+def _over_size(
+    title: str, about: str, series: Sequence[Series], sizes: Sequence[int], y: Axis, even: float | None = None
+) -> Markup:
+    x = axis(sizes, "vertices in the core (k)", count, log=True)
+    return draw(title, about, series, x, y, x_ticks=sizes, even=even)
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
+def _from_zero(values: Sequence[float], label: str, text: Callable[[float], str]) -> Axis:
+    return axis([0.0, *values], label, text, from_zero=True)
 
 
 def _delay(value: float) -> str:

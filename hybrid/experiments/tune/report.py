@@ -40,10 +40,6 @@ class Findings:
     written: str
     warning: str = ""  # that the machine was busy
 
-    @property
-    def engines(self) -> list[str]:
-        return list(dict.fromkeys(one.setting.engine for one in self.points))
-
 
 def write_findings(folder: Path, found: Findings) -> None:
     """All three files."""
@@ -97,7 +93,7 @@ def render(found: Findings) -> str:
         "main",
         top_line("Tandem tuning", graph["name"], f"{where}; {found.written}"),
         _headline(found),
-        *(_engine_section(found, engine) for engine in found.engines),
+        *(_engine_section(found, engine) for engine in dict.fromkeys(one.setting.engine for one in found.points)),
         _break_even_section(found),
         section(
             "What is inside the core", core_figures(found.points), id="core",

@@ -413,6 +413,6 @@ def test_a_mark_is_drawn_beside_the_cpu_that_was_measured_with_it() -> None:
 
     early, late = point(64, cpu=2.0, hybrid=1.0), point(128, cpu=4.0, hybrid=2.0)
     assert early.gain == late.gain == 2.0
-    (figure,) = _time_figures([early, late], axis([64, 128], "k", str, log=True), [64, 128])
+    (figure,) = _time_figures([early, late], [64, 128])
     told = re.findall(r"<title>CPU only, in turns with it: k = (\d+), degree from 3: median ([^,]*),", figure)
     assert told == [("64", seconds(2.0)), ("128", seconds(4.0))]
