@@ -12,18 +12,43 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.document import document, top_line
-from hybrid.charts.markup import EMPTY, Markup, el, join
-from hybrid.charts.units import count, plural, seconds, share
+from hybrid.charts.lettering import fitted_text
+from hybrid.charts.markup import EMPTY, Markup, document, el, join, top_line
+from hybrid.charts.units import count, number, plural, seconds, share
+from hybrid.charts.wide_plot import stretch
 from hybrid.report import style
 from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
-from hybrid.report.breakdown import draw_breakdown
 from hybrid.report.facts import Facts, as_dict, as_list
 from hybrid.report.headline import draw_cards, draw_headline
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.pieces import figures, folded, muted, section
 from hybrid.report.ranks.section import draw_ranks_section
-from hybrid.report.tables import round_table, run_table
+from hybrid.report.tables import Row, round_table, run_table, table
+
+PHASES = {
+    "open": "open the graph",
+    "build": "build the graph",
+    "generate": "generate the graph",
+    "partition": "cut the graph into parts",
+    "plan": "plan the split",
+    "compile": "compile kernels",
+    "traverse": "traverse",
+    "run": "run the algorithm",
+    "gather": "gather the ranks' results",
+    "certify": "certify",
+    "compare": "CPU-only comparison",
+    "write": "write the result",
+    "start": "waiting for the worker to start",
+    "other": "everything else",
+}
+PHASE_STYLES = {
+    "traverse": "push",
+    "run": "push",
+    "certify": "merge",
+    "compare": "pull",
+    "other": "other",
+    "start": "start",
+}
 
 
 def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object], config_text: str) -> str:
@@ -83,6 +108,51 @@ def _npu_section(facts: Facts) -> Markup:
 
 def _run_section(facts: Facts) -> Markup:
     return section("Runs", run_table(facts.run_rows, with_npu=facts.with_npu), id="runs", long=True)
+
+
+def phases_of(
+    seconds_by_phase: Mapping[str, object], traced: Mapping[str, float]
+) -> tuple[list[tuple[str, float]], float]:
+    """(phase, seconds) in the order given, then the rest, and the whole they are shares of.
+
+    What the summary does not name is taken from the trace, as far as the rest reaches.
+    """
+    known = [(name, value) for name, raw in seconds_by_phase.items() if name != "total" and (value := number(raw))]
+    spent = sum(value for _, value in known)
+    total = number(seconds_by_phase.get("total")) or 0.0
+    rest = total - spent
+    if rest > 0.005 * total:
+        for phase, spent in traced.items():
+            if phase not in seconds_by_phase:
+                known.append((phase, min(spent, rest)))
+                rest -= min(spent, rest)
+        known.append(("other", rest))
+    return [(name, value) for name, value in known if value > 0], max(total, spent)
+
+
+def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, float]) -> Markup:
+    """One bar for the whole job, a segment per phase, and the same as a table."""
+    phases, total = phases_of(seconds_by_phase, traced)
+    if not phases or total <= 0:
+        return muted("The summary has no times.")
+    x, segments, rows = 0.0, [], []
+    for i, (phase, spent) in enumerate(phases):
+        width = 100 * spent / total
+        style = f"k-{PHASE_STYLES.get(phase, f'phase{i % 2}')}"
+        name = PHASES.get(phase, phase.replace("_", " "))
+        tip = el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")
+        parts = [tip, stretch(x, 0, max(width, 0.15), 34, style)]
+        if width >= 1.2:
+            parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
+        segments.append(el("g", *parts, class_="m seg"))
+        fill, square = el("rect", width=14, height=14, class_=style), {"class_": "swatch", "width": 14, "height": 14}
+        swatch = el("svg", fill, **square, aria_hidden="true")
+        rows.append(Row([join([swatch, " ", name]), seconds(spent), share(spent, total)]))
+        x += width
+    title, look = el("title", "Where the seconds went", id="seconds-t"), {"class_": "plot", "width": "100%"}
+    drawing = el("svg", title, *segments, **look, height=34, role="img", aria_labelledby="seconds-t")
+    rows.append(Row(["total", seconds(total), ""], "sum"))
+    return join([el("div", drawing, class_="bar"), table(["Phase", "Time", "Share"], rows)])
 
 
 def _certificate_section(facts: Facts) -> Markup:

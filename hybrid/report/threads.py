@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid.charts.document import document
-from hybrid.charts.markup import Markup, el
+from hybrid.charts.markup import Markup, document, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import count, moment, plural, seconds, share
 from hybrid.report import style

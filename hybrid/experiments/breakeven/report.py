@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS, Mark, Series
-from hybrid.charts.markup import Markup, el
+from hybrid.charts.markup import Markup, document, el, top_line
 from hybrid.charts.units import count, ratio, seconds, share
 from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, rate_text
 from hybrid.experiments.measured import TIME_HEADS, draw_gains, headline, simulated, write_files

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.document import document, top_line
 from hybrid.charts.line_charts import CSS
-from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.markup import EMPTY, Markup, document, el, top_line
 from hybrid.charts.units import DASH, count, seconds, share
 from hybrid.devices.profiles import SIMULATED
 from hybrid.experiments.measured import TIME_HEADS, headline, simulated, write_files
