@@ -25,29 +25,20 @@ from hybrid.report.pieces import figures, folded, muted, section
 from hybrid.report.ranks.section import draw_ranks_section
 from hybrid.report.tables import Row, round_table, run_table, table
 
-PHASES = {
-    "open": "open the graph",
-    "build": "build the graph",
-    "generate": "generate the graph",
-    "partition": "cut the graph into parts",
-    "plan": "plan the split",
-    "compile": "compile kernels",
-    "traverse": "traverse",
-    "run": "run the algorithm",
-    "gather": "gather the ranks' results",
-    "certify": "certify",
-    "compare": "CPU-only comparison",
-    "write": "write the result",
-    "start": "waiting for the worker to start",
-    "other": "everything else",
-}
-PHASE_STYLES = {
-    "traverse": "push",
-    "run": "push",
-    "certify": "merge",
-    "compare": "pull",
-    "other": "other",
-    "start": "start",
+PHASES = {  # in words, and the style of those that have one
+    "open": ("open the graph", ""),
+    "build": ("build the graph", ""),
+    "partition": ("cut the graph into parts", ""),
+    "plan": ("plan the split", ""),
+    "compile": ("compile kernels", ""),
+    "traverse": ("traverse", "push"),
+    "run": ("run the algorithm", "push"),
+    "gather": ("gather the ranks' results", ""),
+    "certify": ("certify", "merge"),
+    "compare": ("CPU-only comparison", "pull"),
+    "write": ("write the result", ""),
+    "start": ("waiting for the worker to start", "start"),
+    "other": ("everything else", "other"),
 }
 
 
@@ -138,8 +129,8 @@ def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, 
     x, segments, rows = 0.0, [], []
     for i, (phase, spent) in enumerate(phases):
         width = 100 * spent / total
-        style = f"k-{PHASE_STYLES.get(phase, f'phase{i % 2}')}"
-        name = PHASES.get(phase, phase.replace("_", " "))
+        name, own = PHASES.get(phase, (phase.replace("_", " "), ""))
+        style = f"k-{own or f'phase{i % 2}'}"
         tip = el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")
         parts = [tip, stretch(x, 0, max(width, 0.15), 34, style)]
         if width >= 1.2:
