@@ -76,9 +76,11 @@ class ResultFolder:
     def write_text(self, name: str, text: str) -> None:
         (self.path / name).write_text(text, encoding="utf-8")
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        marked = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **summary}
-        self.write_text("summary.json", json.dumps(marked, indent=2, default=lambda number: number.item()) + "\n")
+    def write_summary(self, account: Mapping[str, Any]) -> dict[str, Any]:
+        """The account, marked as ours; what was written."""
+        summary = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **account}
+        self.write_text("summary.json", json.dumps(summary, indent=2, default=lambda number: number.item()) + "\n")
+        return summary
 
     def commit(self) -> Path:
         """Put the finished folder under its name."""

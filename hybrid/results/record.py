@@ -42,6 +42,7 @@ from hybrid.results.schema import (
     Seconds,
     Simulated,
     Spread,
+    Summary,
 )
 from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
@@ -59,7 +60,7 @@ class Finished:
     """A job's result: where it is, and its summary."""
 
     folder: Path
-    summary: dict[str, Any]
+    summary: Summary
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def log_opened(opened: Opened) -> None:
     _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
 
 
-def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
+def write_record(folder: ResultFolder, record: Record) -> Summary:
     """Put everything into the folder; the summary."""
     config, trace, graph = record.config, record.trace, record.opened.graph
     with trace.span("coordinator", "write"):
@@ -143,16 +144,15 @@ def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
         account["hint"] = hint
     if record.ranks is not None:
         account["ranks"] = cast(Ranks, record.ranks)
-    summary = {**account, "machine": folder.machine.as_dict(MachineState.now())}
     if config.graph.path is not None:  # absolute: it can be run again from any folder
         config = replace(config, graph=replace(config.graph, path=str(Path(config.graph.path).absolute())))
-    config_text = dump_config(config)
+    machine, config_text = folder.machine.as_dict(MachineState.now()), dump_config(config)
     folder.write_text("config.yaml", config_text)
     folder.write_text("trace.jsonl", trace.to_jsonl())
-    folder.write_summary(summary)
+    summary = folder.write_summary({**account, "machine": machine})
     if config.result.report:
         write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
-    return summary
+    return cast(Summary, summary)
 
 
 def summarise_searches(record: Record) -> BfsAccount:
