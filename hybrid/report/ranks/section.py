@@ -7,7 +7,6 @@ says which are missing. Without a trace of the ranks, or without their numbers, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hybrid.charts.markup import EMPTY, Markup, el, percent
@@ -84,14 +83,7 @@ FIGURES: dict[str, tuple[str, Callable[[object], str]]] = {
 BAR_AFTER = 6  # figures: the bar of a rank's time stands behind its three times
 
 
-@dataclass(frozen=True)
-class _Search:
-    """One source's events by rank, and how long it took."""
-
-    source: str
-    run: Mapping[str, Any]
-    events: Mapping[int, Sequence[Event]]
-    lasted: float
+Search = Mapping[int, Sequence[Event]]  # one source's events, by rank
 
 
 def draw_ranks_section(facts: Facts) -> Markup:
@@ -191,51 +183,55 @@ def _draw_pictures(facts: Facts) -> list[Markup]:
     searches = _searches_of(facts)
     if not searches:
         return [muted("The trace has no events of the ranks: there is no picture of them.")]
-    hosts = hosts_of(facts.ranks)
+    hosts, runs = hosts_of(facts.ranks), {run.source: run.run for run in facts.runs}
     slowest = _worth_drawing(searches)
-    shown = [one for one in searches if one in slowest]
-    lanes = min(MAX_LANES, len({*hosts, *(rank for one in shown for rank in one.events)}))
+    shown = [source for source in searches if source in slowest]
+    lanes = min(MAX_LANES, len({*hosts, *(rank for source in shown for rank in searches[source])}))
     columns = max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown))))
     pointable, panels = max(60, POINTABLE // len(shown)), []
-    for i, one in enumerate(shown):
-        drawn = _draw_search(one, machines_of(hosts, one.events), f"ranks{i}", columns, pointable)
-        panels.append(Panel(one.source, drawn, el("span", seconds(one.lasted), class_="took")))
+    for i, source in enumerate(shown):
+        search, about = searches[source], say_search(runs.get(source, {}))
+        drawn = _draw_search(source, search, machines_of(hosts, search), f"ranks{i}", columns, pointable)
+        drawn.insert(1, muted(about) if runs.get(source) else EMPTY)
+        panels.append(Panel(source, drawn, el("span", seconds(_lasted(search)), class_="took")))
     opened = shown.index(slowest[0])
     few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
     left_out = muted(f"Of {len(searches):,} sources {few} drawn.") if len(shown) < len(searches) else EMPTY
     return [el("div", *draw_panels(panels, opened, left_out, "ranks-"), class_="group")]
 
 
-def _worth_drawing(searches: Sequence[_Search]) -> list[_Search]:
+def _lasted(search: Search) -> float:
+    begin, end = span_of([event for own in search.values() for event in own])
+    return end - begin
+
+
+def _worth_drawing(searches: Mapping[str, Search]) -> list[str]:
     """The slowest first, as many as there is room for."""
-    found: list[_Search] = []
+    found: list[str] = []
     columns = 0
-    for search in sorted(searches, key=lambda one: -one.lasted):
-        columns += sum(min(LEAST_COLUMNS, 2 * len(own)) for own in search.events.values())
+    for source in sorted(searches, key=lambda one: -_lasted(searches[one])):
+        columns += sum(min(LEAST_COLUMNS, 2 * len(own)) for own in searches[source].values())
         if found and (columns > COLUMNS or len(found) == MAX_PICTURES):
             break
-        found.append(search)
+        found.append(source)
     return found
 
 
-def _searches_of(facts: Facts) -> list[_Search]:
+def _searches_of(facts: Facts) -> dict[str, Search]:
     """The sources of which the ranks' trace knows something, in the order of the summary."""
-    by_source: dict[str, dict[int, list[Event]]] = {}
+    by_source: dict[str, dict[int, list[Event]]] = {run.source: {} for run in facts.runs}
     for rank, events in facts.rank_events.items():
         for event in events:
             if event.source is not None:
                 by_source.setdefault(event.source, {}).setdefault(rank, []).append(event)
-    runs = {run.source: run.run for run in facts.runs}
-    ordered, searches = [one for one in runs if one in by_source], []
-    for source in dict.fromkeys([*ordered, *by_source]):
-        begin, end = span_of([event for some in by_source[source].values() for event in some])
-        searches.append(_Search(source, runs.get(source, {}), by_source[source], end - begin))
-    return searches
+    return {source: search for source, search in by_source.items() if search}
 
 
-def _draw_search(search: _Search, machines: Sequence[Machine], name: str, columns: int, pointable: int) -> list[Markup]:
-    own = [event for some in search.events.values() for event in some]
-    scale, title = window(*span_of(own)), f"Ranks over time, source {search.source}"
+def _draw_search(
+    source: str, search: Search, machines: Sequence[Machine], name: str, columns: int, pointable: int
+) -> list[Markup]:
+    own = [event for some in search.values() for event in some]
+    scale, title = window(*span_of(own)), f"Ranks over time, source {source}"
     drawing = draw_ranks(machines, scale, columns=columns, pointable=pointable, name=name, title=title)
     used = {style_of(event) for event in own if event.actor != "npu"}
     items = [legend_item(f"r-{style}", LEGEND[style]) for style in STACK if style in used]
@@ -243,8 +239,7 @@ def _draw_search(search: _Search, machines: Sequence[Machine], name: str, column
         items.append(legend_item("k-round", "round of the machine's NPU worker"))
     items.append(legend_item("band", "nothing recorded"))
     return [
-        zoomable(name, f"Source {search.source}", drawing, f"{seconds(scale.span)}, {since(scale)}"),
-        muted(say_search(search.run)) if search.run else EMPTY,
+        zoomable(name, f"Source {source}", drawing, f"{seconds(scale.span)}, {since(scale)}"),
         legend(items, "legend dense" if is_dense(machines) else "legend"),
         muted("Where events are too short to draw, heights are their shares of the time."),
     ]
