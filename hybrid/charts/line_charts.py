@@ -15,12 +15,8 @@ from hybrid.charts.markup import EMPTY, Markup, el, join
 
 WIDTH, HEIGHT = 560.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 14.0, 12.0, 44.0
-_COLOURS = ("push", "npu-line", "merge", "pack", "async-line", "bad", "coord", "ink")
-CSS = Path(__file__).with_name("lines.css").read_text(encoding="utf-8") + "".join(
-    f".c{i} {{ stroke: var(--{name}); }} .f{i} {{ fill: var(--{name}); }} "
-    f"svg.lines .d.hollow.c{i} {{ stroke: var(--{name}); }}\n"
-    for i, name in enumerate(_COLOURS)
-)
+_COLOURS = 8  # .c0 to .c7 of the style sheet
+CSS = Path(__file__).with_name("lines.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -95,4 +91,4 @@ def _stroke(series: Series) -> str:
 
 
 def _colour(series: Series) -> int:
-    return series.colour % len(_COLOURS)
+    return series.colour % _COLOURS
