@@ -195,25 +195,14 @@ class Facts:
         return sorted(found, key=lambda event: event.t0) if others else found
 
     def npu_count(self, name: str) -> int:
-        """A figure of the summary's npu part; the trace's sum of it when the summary does not say."""
-        if number(self.npu.get(name)) is not None:
-            return whole(self.npu[name])
-        if name == "rounds_sent":
-            return len(self.rounds)
-        if name == "rounds_merged":
-            return sum(1 for event in self.events if event.kind == "merge")
-        return sum(event.count(name) for event in self.rounds)
+        """A figure of the summary's npu part."""
+        return whole(self.npu.get(name))
 
     @property
     def traced_phases(self) -> dict[str, float]:
-        """Seconds of phases that the trace knows: the coordinator's own, and when all waited for the worker."""
-        phases = dict.fromkeys(("compile", "compare", "write"), 0.0)
-        for event in self.events:
-            if event.actor == "coordinator" and event.kind in phases:
-                phases[event.kind] += event.duration
+        """Seconds of phases that only the trace knows: when all waited for the worker."""
         busy = [event for event in self.events if event.actor != "npu"]
-        phases["start"] = sum(_uncovered(start.t0, start.t1, busy) for start in self.starts)
-        return phases
+        return {"start": sum(_uncovered(start.t0, start.t1, busy) for start in self.starts)}
 
 
 def _uncovered(begin: float, end: float, events: Sequence[Event]) -> float:

@@ -212,9 +212,8 @@ def describe_run(facts: Facts, run: SourceRun) -> str:
     sentence = ", ".join(parts) + "." if parts else "The summary has no run for this source."
     if not facts.with_npu:
         return sentence
-    merged = whole(npu.get("rounds_merged"), len(run.merges))
+    merged, adopted = whole(npu.get("rounds_merged")), whole(npu.get("values_adopted"))
     if merged:
-        adopted = whole(npu.get("values_adopted"), run.adopted)
         return f"{sentence} {plural(merged, 'NPU round')} merged, {plural(adopted, 'value')} adopted."
     why = str(npu.get("outcome") or "").strip().rstrip(".")
     return f"{sentence} No NPU round was merged{': ' + why if why else ''}."
