@@ -45,12 +45,13 @@ Made = tuple[PageRankEngine | ManyRanksEngine, Callable[[], object]]  # an engin
 class Searches:
     """BFS by the engines of a job: one search after the other, or as many at once as the batch has, levels only."""
 
+    _engine: Engine
+    _units: list[Unit]
+
     def __init__(self, graph: Graph, roots: np.ndarray, engine: str = "level", *, batched: bool = False) -> None:
         self.name, self.batched = "bfs-batch" if batched else "bfs", batched
         self._graph, self._roots, self._config = graph, roots, Config(engine=engine)
         self._solver = SimulatedSolver(fixed_delay("oracle", 0.0), format="direct")
-        self._engine: Engine = SearchEngine(CoreSplit(graph), engine)
-        self._units: list[Unit] = []
         if batched:
             warm_up_batches()
         else:
@@ -60,11 +61,12 @@ class Searches:
         return _inside(self._graph, self._engine.core_size)
 
     def prepare(self, k: int, batch: int) -> None:
-        graph, split = self._graph, CoreSplit(self._graph, k)
+        graph, batch = self._graph, batch if self.batched else 1
         roots = np.resize(self._roots, batch) if self.batched else self._roots
         tasks = [Task(graph, self._config, Source(int(graph.user_id_of[root]), root)) for root in roots.tolist()]
+        split = CoreSplit(graph, k)
         self._engine = BatchEngine(split) if self.batched else SearchEngine(split, self._config.engine)
-        self._units = units_of(tasks, batch if self.batched else 1)
+        self._units = units_of(tasks, batch)
         self._engine.publish(self._solver)
         for unit in self._units:
             self._engine.alone(unit, Trace())
@@ -96,8 +98,8 @@ class _Sweeps:
     _whole: Made
     _shared: Made
 
-    def __init__(self, graph: Graph, sweeps: int = SWEEPS) -> None:
-        self._graph, self._sweeps, self._k, self._batch = graph, sweeps, 0, 0
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._k, self._batch = graph, 0, 0
         self._sums: list[np.ndarray] = []  # of the core's arcs in each sweep, as a device with float32 would have them
         self._expected = np.empty(0)
 
@@ -115,7 +117,7 @@ class _Sweeps:
         multiply = core_program(self._graph.out_offsets, self._graph.out_targets, k, PROGRAM)
         begin()
         self._sums.clear()
-        for _ in range(self._sweeps):
+        for _ in range(SWEEPS):
             sums, _iterations = multiply(engine.core_contributions().T)
             self._sums.append(np.ascontiguousarray(sums.T))
             engine.sweep_outside()
@@ -126,7 +128,7 @@ class _Sweeps:
         engine, begin = self._whole
         begin()
         began = time.perf_counter()
-        for _ in range(self._sweeps):
+        for _ in range(SWEEPS):
             engine.iterate()
         took = time.perf_counter() - began
         if self._expected.size:
@@ -172,7 +174,7 @@ class SweepRanks(_Sweeps):
     def _prove_expected(self) -> None:
         engine, _ = self._whole
         assert isinstance(engine, PageRankEngine)
-        check = check_pagerank(self._graph, self._expected, engine.isolated_rank, iterations=self._sweeps)
+        check = check_pagerank(self._graph, self._expected, engine.isolated_rank, iterations=SWEEPS)
         if not check.holds:
             raise NotCertified(check.explain(self._graph), fix=_FIX)
 
@@ -182,8 +184,8 @@ class BatchRanks(_Sweeps):
 
     name, batched = "ppr-batch", True
 
-    def __init__(self, graph: Graph, roots: np.ndarray, sweeps: int = SWEEPS) -> None:
-        super().__init__(graph, sweeps)
+    def __init__(self, graph: Graph, roots: np.ndarray) -> None:
+        super().__init__(graph)
         self._roots = roots
 
     def _make(self, k: int, batch: int) -> Made:
@@ -195,7 +197,7 @@ class BatchRanks(_Sweeps):
         for at in {0, len(columns) - 1}:
             rank = np.zeros(graph.n)
             rank[columns[at]] = 1.0
-            for _ in range(self._sweeps):
+            for _ in range(SWEEPS):
                 received = np.zeros(graph.n + 1)
                 stranded = push_ranks_step(graph.out_offsets, graph.out_targets, rank, received)
                 rank = DAMPING * received[:-1]
@@ -211,10 +213,10 @@ _SINGLE = 4  # roots of the searches one by one: few are enough, each is measure
 def make_workloads(names: Sequence[str], graph: Graph, roots: np.ndarray, engine: str) -> list[Workload]:
     """The adapters of these names."""
     makers: dict[str, Callable[[], Workload]] = {
-        "bfs": lambda: Searches(graph, roots[:_SINGLE], engine),
-        "bfs-batch": lambda: Searches(graph, roots, engine, batched=True),
-        "pagerank": lambda: SweepRanks(graph),
-        "ppr-batch": lambda: BatchRanks(graph, roots),
+        "bfs": partial(Searches, graph, roots[:_SINGLE], engine),
+        "bfs-batch": partial(Searches, graph, roots, engine, batched=True),
+        "pagerank": partial(SweepRanks, graph),
+        "ppr-batch": partial(BatchRanks, graph, roots),
     }
     return [makers[name]() for name in names]
 

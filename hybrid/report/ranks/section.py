@@ -271,12 +271,12 @@ def real(facts: Mapping[str, Any], name: str) -> float:
 def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
     """One row per rank, their sums, and the largest against the mean."""
     hosts = short_names({str(one.get("host") or DASH) for one in rows})
-    machine = ["Machine"] if len(hosts) > 1 else []  # a column only where there are several
-    text = (0, 1) if machine else (0,)
+    several = len(hosts) > 1
+    text = (0, 1) if several else (0,)
     longest = max(sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows)
 
     def draw(first: str, host: str, values: Mapping[str, str], bar: Markup, style: str | None = None) -> Row:
-        cells: list[object] = [first, *(host for _ in machine), *(values[name] for name in FIGURES)]
+        cells: list[object] = [first, *([host] if several else []), *(values[name] for name in FIGURES)]
         cells.insert(len(text) + BAR_AFTER, bar)
         return Row(cells, style)
 
@@ -288,7 +288,7 @@ def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
         sums = {name: written(_sum(rows, name)) for name, (_, written) in FIGURES.items()} | {"rounds": ""}
         uneven = {name: _uneven(rows, name) for name in FIGURES}
         below = [draw("all", "", sums, EMPTY, "sum"), draw("largest / mean", "", uneven, EMPTY, "sum")]
-    heads = ["Rank", *machine, *(head for head, _ in FIGURES.values())]
+    heads = ["Rank", *(["Machine"] if several else []), *(head for head, _ in FIGURES.values())]
     heads.insert(len(text) + BAR_AFTER, "Its time")
     caption = "Ranks: what each held, did and sent, over all sources"
     return el("div", table(heads, body, text_columns=text, caption=caption, sums=below), class_="each")
