@@ -7,7 +7,6 @@ where its block is wide enough for it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -167,8 +166,8 @@ def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = F
 
 def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Markup:
     parts = []
-    for number, run in enumerate(runs):
-        start, end = span_of(run.events) if run.events else (math.inf, -math.inf)
+    known = [(number, run, *span_of(run.events)) for number, run in enumerate(runs) if run.events]
+    for number, run, start, end in known:
         if scale.shows(start, end):
             x, width = extent(start, end, scale)
             tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"

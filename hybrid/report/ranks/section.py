@@ -81,8 +81,6 @@ FIGURES: dict[str, tuple[str, Callable[[object], str]]] = {
     "redundant_relaxations": ("Redundant", count),
 }
 BAR_AFTER = 6  # figures: the bar of a rank's time stands behind its three times
-
-
 Search = Mapping[int, Sequence[Event]]  # one source's events, by rank
 
 
@@ -270,28 +268,24 @@ def real(facts: Mapping[str, Any], name: str) -> float:
 
 def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
     """One row per rank, their sums, and the largest against the mean."""
-    hosts = short_names({str(one.get("host") or DASH) for one in rows})
-    several = len(hosts) > 1
-    text = (0, 1) if several else (0,)
+    named = [str(one.get("host") or DASH) for one in rows]
+    hosts = short_names(set(named))
     longest = max(sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows)
-
-    def draw(first: str, host: str, values: Mapping[str, str], bar: Markup, style: str | None = None) -> Row:
-        cells: list[object] = [first, *([host] if several else []), *(values[name] for name in FIGURES)]
-        cells.insert(len(text) + BAR_AFTER, bar)
-        return Row(cells, style)
-
-    body, below = [], []
-    for one in rows:
-        own = {name: written(one.get(name)) for name, (_, written) in FIGURES.items()}
-        body.append(draw(count(one.get("rank")), hosts[str(one.get("host") or DASH)], own, _time_bar(one, longest)))
-    if len(rows) > 1:
-        sums = {name: written(_sum(rows, name)) for name, (_, written) in FIGURES.items()} | {"rounds": ""}
-        uneven = {name: _uneven(rows, name) for name in FIGURES}
-        below = [draw("all", "", sums, EMPTY, "sum"), draw("largest / mean", "", uneven, EMPTY, "sum")]
-    heads = ["Rank", *(["Machine"] if several else []), *(head for head, _ in FIGURES.values())]
-    heads.insert(len(text) + BAR_AFTER, "Its time")
-    caption = "Ranks: what each held, did and sent, over all sources"
-    return el("div", table(heads, body, text_columns=text, caption=caption, sums=below), class_="each")
+    first: dict[str, list[object]] = {"Rank": [*(count(one.get("rank")) for one in rows), "all", "largest / mean"]}
+    if len(hosts) > 1:
+        first["Machine"] = [*(hosts[host] for host in named), "", ""]
+    figures_of: dict[str, list[object]] = {
+        head: [*(written(one.get(name)) for one in rows), written(_sum(rows, name)), _uneven(rows, name)]
+        for name, (head, written) in FIGURES.items()
+    }
+    figures_of["Rounds"][-2] = ""  # all ranks make the same
+    columns = [*first.items(), *figures_of.items()]
+    columns.insert(len(first) + BAR_AFTER, ("Its time", [*(_time_bar(one, longest) for one in rows), EMPTY, EMPTY]))
+    lines = list(zip(*(cells for _, cells in columns), strict=True))
+    sums = [Row(cells, "sum") for cells in lines[-2:]] if len(rows) > 1 else []
+    caption, text = "Ranks: what each held, did and sent, over all sources", range(len(first))
+    body, heads = [Row(cells) for cells in lines[:-2]], [head for head, _ in columns]
+    return el("div", table(heads, body, text_columns=text, caption=caption, sums=sums), class_="each")
 
 
 def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | int:
