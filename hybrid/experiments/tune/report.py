@@ -21,7 +21,7 @@ from hybrid.experiments.measured import TIME_HEADS, draw_gains, headline, simula
 from hybrid.experiments.tune.advice import Advice, Curve, noise_of, noise_text, searches_of
 from hybrid.experiments.tune.points import FORMAT_MARK, FORMAT_VERSION, Point, worst
 from hybrid.report import style
-from hybrid.report.pieces import folded, section
+from hybrid.report.pieces import folded, muted, section
 from hybrid.report.tables import Row, table
 from hybrid.terminal import plural
 
@@ -97,15 +97,12 @@ def render(found: Findings) -> str:
         _headline(found),
         *(_engine_section(found, engine) for engine in dict.fromkeys(one.setting.engine for one in found.points)),
         _break_even_section(found),
-        section(
-            "What is inside the core", core_figures(found.points), id="core",
-            lead="Exact counts; the same for every engine and device.",
-        ),
-        _prediction_section(found),
+        _core_section(found.points),
+        _prediction_section(found.points),
         _table_section(found.points),
         section("The configuration", folded("as it was measured with", el("pre", found.config_text)), id="config"),
         el("footer", "Beside this page: points.csv, tune.json (all times), points.jsonl (the journal)."),
-    )  # fmt: skip
+    )
     return document(f"tuning {graph['name']}", style.CSS + CSS, main)
 
 
@@ -130,37 +127,87 @@ def _headline(found: Findings) -> Markup:
 
 
 def _engine_section(found: Findings, engine: str) -> Markup:
-    figures = engine_figures([one for one in found.points if one.setting.engine == engine and one.good])
+    """Time, gain, adopted values and edges looked at, over the core's size."""
+    points = [one for one in found.points if one.setting.engine == engine and one.good]
     lead = (
         "Every setting was measured in turns with the CPU alone, and is drawn beside those very runs: what else the "
         "machine did changes from mark to mark. Gain is the quotient of the two medians; the thin line through it is "
         "its 80% interval, and a device pays where that is above 1. Core 0 is the CPU against itself: what differs "
         "there is noise. Dashed: race, full: share."
     )
-    name = engine.replace(" ", "-")
-    return section(f"Engine {engine}", figures, id=f"engine-{name}", lead=lead)
+    title, name = f"Engine {engine}", f"engine-{engine.replace(' ', '-')}"
+    sizes = sorted({one.setting.k for one in points})
+    if not sizes:
+        return section(title, muted("No setting of this engine could be measured."), id=name, lead=lead)
+    gains = [value for one in points for value in (*one.spread, one.gain)] + [1.0]
+    edges = [value for one in points for value in (one.edges_hybrid, one.edges_cpu_only)]
+    cores = [one for one in points if one.setting.k]
+    of_size = {k: [one.edges_cpu_only for one in points if one.setting.k == k] for k in sizes}
+    edge_alone = tuple(Mark(k, float(np.median(edges_of)), f"k = {k:,}") for k, edges_of in of_size.items())
+    adopted = _by_setting(cores, lambda one: _plain_mark(one, one.values_adopted))
+    looked_at = _by_setting(points, lambda one: _plain_mark(one, one.edges_hybrid))
+    plots = el(
+        "div",
+        *_time_figures(points, sizes),
+        _over_size(
+            "Gain", "the two times of each mark divided, with its interval; above 1 the device helps",
+            _by_setting(points, _gain_mark), sizes, axis(gains, "gain", ratio, log=True), even=1.0,
+        ),
+        _over_size(
+            "Values adopted", "per search: found by the device before the CPU", adopted, sizes,
+            _from_zero([one.values_adopted for one in cores], "values", compact),
+        ),
+        _over_size(
+            "Edges looked at", "per search, by the CPU", [Series("CPU only", edge_alone, _CPU_COLOUR), *looked_at],
+            sizes, _from_zero(edges, "edges", compact),
+        ),
+        class_="plots",
+    )  # fmt: skip
+    return section(title, plots, id=name, lead=lead)
 
 
 def _break_even_section(found: Findings) -> Markup:
     if not found.curves:
         return EMPTY
+    engines = list(dict.fromkeys((one.engine, one.k) for one in found.curves))
+    series = []
+    for curve in found.curves:
+        marks = tuple(
+            Mark(delay, gain, f"{_delay(delay)}: {ratio(gain)}", *spread)
+            for delay, gain, spread in zip(curve.delays_s, curve.gains, curve.spreads, strict=True)
+        )
+        name = f"simulated: {curve.engine}, {curve.mode}, k = {count(curve.k)}"
+        series.append(Series(name, marks, engines.index((curve.engine, curve.k)), curve.mode == "race"))
+    title, about = "Gain over the delay of a round (simulated)", "the oracle is a device that needs no time"
+    figure = draw_gains(title, about, series, "delay of every round", _delay)
     said = el("ul", *(el("li", one.sentence) for one in found.curves))
     lead = simulated(
         "Every round takes exactly this long; the search around it is real. Above the dotted line hybrid is faster "
         "than the CPU alone.", "lead",
     )  # fmt: skip
-    title = "Break-even: how fast would a device have to be?"
-    return section(title, lead, break_even_figure(found.curves, said), id="break-even")
+    plots = el("div", figure, said, class_="plots")
+    return section("Break-even: how fast would a device have to be?", lead, plots, id="break-even")
 
 
-def _prediction_section(found: Findings) -> Markup:
-    figure = prediction_figure(found.points)
-    lead = (
-        "Each mark is a setting; on the dotted line the planner was right, above it too hopeful."
-        if figure
-        else "Nothing was predicted: this machine is not calibrated (`python run.py calibrate` does it)."
-    )
-    return section("Predicted against measured", figure, id="predicted", lead=lead)
+def _prediction_section(points: Sequence[Point]) -> Markup:
+    """Predicted over measured, of every setting that has both."""
+    both = [one for one in points if one.good and one.predicted_s]
+    if not both:
+        lead = "Nothing was predicted: this machine is not calibrated (`python run.py calibrate` does it)."
+        return section("Predicted against measured", id="predicted", lead=lead)
+
+    def mark(one: Point) -> Mark:
+        assert one.predicted_s is not None
+        tip = f"{one.setting.describe()}: predicted {seconds(one.predicted_s)}, measured {seconds(one.hybrid_s)}"
+        return Mark(one.predicted_s, one.hybrid_s, tip)
+
+    series = [replace(one, line=False) for one in _by_setting(both, mark, by_mode=True)]
+    every = [value for one in both for value in (one.predicted_s or 0.0, one.hybrid_s)]
+    x, y = (axis(every, label, tick, log=True) for label in ("predicted", "measured"))
+    about = "of all sources together, by the planner and by the clock"
+    plots = el("div", draw("Hybrid time", about, series, x, y, diagonal=True), class_="plots")
+    lead = "Each mark is a setting; on the dotted line the planner was right, above it too hopeful."
+    return section("Predicted against measured", plots, id="predicted", lead=lead)
 
 
 def _table_section(points: Sequence[Point]) -> Markup:
@@ -185,38 +232,7 @@ def _table_section(points: Sequence[Point]) -> Markup:
 # -------------------------------------------------------------------------------------------------- the figures
 
 
-def engine_figures(points: Sequence[Point]) -> Markup:
-    """Time, gain, adopted values and edges looked at, over the core's size; of one engine's points."""
-    sizes = sorted({one.setting.k for one in points})
-    if not sizes:
-        return el("p", "No setting of this engine could be measured.", class_="muted")
-    gains = [value for one in points for value in (*one.spread, one.gain)] + [1.0]
-    edges = [value for one in points for value in (one.edges_hybrid, one.edges_cpu_only)]
-    cores = [one for one in points if one.setting.k]
-    of_size = {k: [one.edges_cpu_only for one in points if one.setting.k == k] for k in sizes}
-    edge_alone = tuple(Mark(k, float(np.median(edges_of)), f"k = {k:,}") for k, edges_of in of_size.items())
-    adopted = _by_setting(cores, lambda one: _plain_mark(one, one.values_adopted))
-    looked_at = _by_setting(points, lambda one: _plain_mark(one, one.edges_hybrid))
-    return el(
-        "div",
-        *_time_figures(points, sizes),
-        _over_size(
-            "Gain", "the two times of each mark divided, with its interval; above 1 the device helps",
-            _by_setting(points, _gain_mark), sizes, axis(gains, "gain", ratio, log=True), even=1.0,
-        ),
-        _over_size(
-            "Values adopted", "per search: found by the device before the CPU", adopted, sizes,
-            _from_zero([one.values_adopted for one in cores], "values", compact),
-        ),
-        _over_size(
-            "Edges looked at", "per search, by the CPU", [Series("CPU only", edge_alone, _CPU_COLOUR), *looked_at],
-            sizes, _from_zero(edges, "edges", compact),
-        ),
-        class_="plots",
-    )  # fmt: skip
-
-
-def core_figures(points: Sequence[Point]) -> Markup:
+def _core_section(points: Sequence[Point]) -> Markup:
     """Share of edges inside, and density, over the core's size."""
     by_size = {one.setting.k: one for one in sorted(points, key=lambda one: one.setting.k)}
     inside = {k: (one.part, f"{plural(one.inside, 'edge')}, {share(one.part, 1)}") for k, one in by_size.items()}
@@ -227,46 +243,12 @@ def core_figures(points: Sequence[Point]) -> Markup:
         y = _from_zero([value for value, _ in of.values()], label, lambda part: f"{100 * part:.3g} %")
         return _over_size(title, about, [series], list(by_size), y)
 
-    return el(
-        "div",
+    plots = [
         figure("Edges inside the core", "of all edges", "share of all edges", 0, "share", inside),
         figure("Density of the core", "edges inside, of all pairs", "density", 2, "density", density),
-        class_="plots",
-    )
-
-
-def prediction_figure(points: Sequence[Point]) -> Markup:
-    """Predicted over measured, of every setting that has both; empty if none has."""
-    both = [one for one in points if one.good and one.predicted_s]
-    if not both:
-        return EMPTY
-
-    def mark(one: Point) -> Mark:
-        assert one.predicted_s is not None
-        tip = f"{one.setting.describe()}: predicted {seconds(one.predicted_s)}, measured {seconds(one.hybrid_s)}"
-        return Mark(one.predicted_s, one.hybrid_s, tip)
-
-    series = [replace(one, line=False) for one in _by_setting(both, mark, by_mode=True)]
-    every = [value for one in both for value in (one.predicted_s or 0.0, one.hybrid_s)]
-    x, y = (axis(every, label, tick, log=True) for label in ("predicted", "measured"))
-    about = "of all sources together, by the planner and by the clock"
-    return el("div", draw("Hybrid time", about, series, x, y, diagonal=True), class_="plots")
-
-
-def break_even_figure(curves: Sequence[Curve], beside: Markup) -> Markup:
-    """Gain over a simulated device's delay, and what it says in words ``beside``."""
-    engines = list(dict.fromkeys((one.engine, one.k) for one in curves))
-    series = []
-    for curve in curves:
-        marks = tuple(
-            Mark(delay, gain, f"{_delay(delay)}: {ratio(gain)}", *spread)
-            for delay, gain, spread in zip(curve.delays_s, curve.gains, curve.spreads, strict=True)
-        )
-        name = f"simulated: {curve.engine}, {curve.mode}, k = {count(curve.k)}"
-        series.append(Series(name, marks, engines.index((curve.engine, curve.k)), curve.mode == "race"))
-    title, about = "Gain over the delay of a round (simulated)", "the oracle is a device that needs no time"
-    figure = draw_gains(title, about, series, "delay of every round", _delay)
-    return el("div", figure, beside, class_="plots")
+    ]
+    lead = "Exact counts; the same for every engine and device."
+    return section("What is inside the core", el("div", *plots, class_="plots"), id="core", lead=lead)
 
 
 def _by_setting(points: Sequence[Point], mark: Callable[[Point], Mark], *, by_mode: bool = False) -> list[Series]:
