@@ -5,7 +5,6 @@ Invariant: the three are made from the same points, and all of them say ``simula
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,14 +65,7 @@ def _headline(identity: dict[str, Any], points: Sequence[Point], curves: Sequenc
 
 
 def _algorithm_section(name: str, curves: Sequence[Curve]) -> Markup:
-    said = el("ul", *(el("li", curve.sentence) for curve in curves))
-    lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
     rates = sorted({curve.flops for curve in curves}, reverse=True)
-    explained = lead + rate_text(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
-    return section(name, el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name, lead=explained)
-
-
-def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
     colours = list(dict.fromkeys((one.k, one.batch) for one in curves))
     series = []
     for curve in curves:
@@ -83,9 +75,13 @@ def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
             tip = f"{curve.name}, {_latency_text(latency_s)}: {ratio(point.gain)}"
             marks.append(Mark(latency_s, point.gain, tip, *point.spread))
         colour = colours.index((curve.k, curve.batch))
-        series.append(Series(f"simulated: {curve.name}", tuple(marks), colour, curve.flops < fastest))
-    title = f"Gain over the latency of a round: {name} (simulated)"
-    return draw_gains(title, "0 and any rate is the oracle", series, "latency of a round", _latency_text)
+        series.append(Series(f"simulated: {curve.name}", tuple(marks), colour, curve.flops < rates[0]))
+    title, about = f"Gain over the latency of a round: {name} (simulated)", "0 and any rate is the oracle"
+    figure = draw_gains(title, about, series, "latency of a round", _latency_text)
+    said = el("ul", *(el("li", curve.sentence) for curve in curves))
+    lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
+    explained = lead + rate_text(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
+    return section(name, el("div", figure, said, class_="plots"), id=name, lead=explained)
 
 
 def _table_section(points: Sequence[Point]) -> Markup:
@@ -99,4 +95,4 @@ def _table_section(points: Sequence[Point]) -> Markup:
 
 
 def _latency_text(value: float) -> str:
-    return "0" if value <= 0 or math.isclose(value, 0.0) else seconds(value)
+    return "0" if value <= 0 else seconds(value)
