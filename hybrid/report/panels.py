@@ -45,7 +45,8 @@ def draw_whole_job(facts: Facts) -> Markup:
         note = "The trace is empty: nothing to draw. Fix: look for trace.jsonl and log.txt beside this report."
         return section("Who worked when", el("p", note), id="timeline")
     scale = window(0.0, facts.total)
-    parts = [_overview(facts, scale, "job", "The whole job", "The whole job", "from start to end")]
+    whole_job, about = "The whole job", f"{seconds(scale.span)} from start to end"
+    parts = [_overview(facts, scale, "job", whole_job, whole_job, about)]
     # A first source that waits for the worker to start would squeeze all others: then enlarge what came after.
     for begin in sorted({0.0, facts.ready}):
         inner = traversal_window(facts.runs, begin)
@@ -72,8 +73,7 @@ def _overview(facts: Facts, scale: TimeScale, name: str, heading: str, title: st
         shown, facts.events, scale, name=name, title=f"{title}: who worked when", cpu=facts.cpu,
         with_npu=facts.with_npu, budget=OVERVIEW, runs=facts.runs,
     )  # fmt: skip
-    joined = " " if about.startswith("from") else ", "
-    return zoomable(name, heading, drawing, f"{seconds(scale.span)}{joined}{about}")
+    return zoomable(name, heading, drawing, about)
 
 
 def _lead(facts: Facts) -> str:
@@ -92,8 +92,8 @@ def _lead(facts: Facts) -> str:
 
 
 def since(scale: TimeScale) -> str:
-    """When a picture begins."""
-    return f"beginning {seconds(scale.start)} into the job"
+    """How much of the job a picture shows."""
+    return f"{seconds(scale.span)}, beginning {seconds(scale.start)} into the job"
 
 
 def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Markup:
@@ -165,7 +165,7 @@ def _details(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, 
     nothing = muted("No steps: nothing is reachable from this source but itself.")
     return [
         el("p", describe_run(facts, run)),
-        zoomable(name, title, drawing, f"{seconds(scale.span)}, {since(scale)}"),
+        zoomable(name, title, drawing, since(scale)),
         _legend(facts, shown, by_direction=True),
         _incident_list(shown),
         *(_frontier(facts, run, index, bars) if bars else [nothing]),

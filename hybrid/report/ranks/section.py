@@ -237,7 +237,7 @@ def _draw_search(
         items.append(legend_item("k-round", "round of the machine's NPU worker"))
     items.append(legend_item("band", "nothing recorded"))
     return [
-        zoomable(name, f"Source {source}", drawing, f"{seconds(scale.span)}, {since(scale)}"),
+        zoomable(name, f"Source {source}", drawing, since(scale)),
         legend(items, "legend dense" if is_dense(machines) else "legend"),
         muted("Where events are too short to draw, heights are their shares of the time."),
     ]
