@@ -116,6 +116,7 @@ class Pairs:
 class Adapter:
     """The base: everything that a library may leave out."""
 
+    library: Any = None  # the module whose release is measured
     variants: tuple[str, ...] = ("",)
     threads_used = 1  # how many it makes use of, which may be fewer than it was given
 
@@ -125,7 +126,7 @@ class Adapter:
 
     def version(self) -> str:
         """Which release is measured."""
-        raise NotImplementedError
+        return str(self.library.__version__)
 
     def warm_up(self) -> None:
         """Load what does not depend on the graph, so that it is not counted as the graph's memory."""

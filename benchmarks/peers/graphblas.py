@@ -24,14 +24,13 @@ def make_adapter(threads: int) -> Adapter:
 
 
 class GraphblasAdapter(Adapter):
+    library = gb
+
     def __init__(self, threads: int) -> None:
         super().__init__()
         self.threads_used = threads
         self._out: Any = None
         self._in: Any = None  # transposed; the same matrix if undirected
-
-    def version(self) -> str:
-        return f"{gb.__version__}"
 
     def prepare_rows(self, rows: Rows) -> Any:
         def arrays(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,12 +16,11 @@ def make_adapter(threads: int) -> Adapter:
 
 
 class IgraphAdapter(Adapter):
+    library = igraph
+
     def __init__(self) -> None:
         super().__init__()
         self._graph: Any = None
-
-    def version(self) -> str:
-        return str(igraph.__version__)
 
     def prepare_rows(self, rows: Rows) -> Any:
         src, dst = rows.once()

@@ -17,13 +17,12 @@ def make_adapter(threads: int) -> Adapter:
 
 
 class NetworkitAdapter(Adapter):
+    library = nk
+
     def __init__(self, threads: int) -> None:
         super().__init__()
         self._threads = threads
         self._graph: Any = None
-
-    def version(self) -> str:
-        return str(nk.__version__)
 
     def prepare_rows(self, rows: Rows) -> Any:
         src, dst = rows.once()

@@ -18,12 +18,11 @@ def make_adapter(threads: int) -> Adapter:
 
 
 class ScipyAdapter(Adapter):
+    library = scipy
+
     def __init__(self) -> None:
         super().__init__()
         self._matrix: Any = None
-
-    def version(self) -> str:
-        return str(scipy.__version__)
 
     def prepare_rows(self, rows: Rows) -> Any:
         # csgraph works on float64 and would convert anything else at every call.

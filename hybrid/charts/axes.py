@@ -47,14 +47,9 @@ class Axis:
 
 
 def axis(
-    values: Sequence[float],
-    label: str,
-    text: Callable[[float], str],
-    *,
-    log: bool = False,
-    from_zero: bool = False,
-    rounded: bool = False,
-) -> Axis:
+    values: Sequence[float], label: str, text: Callable[[float], str], *,
+    log: bool = False, from_zero: bool = False, rounded: bool = False,
+) -> Axis:  # fmt: skip
     """An axis that holds all ``values``; ``rounded``: it ends at round numbers (a linear one at its upper end)."""
     usable = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
     low, high = (min(usable), max(usable)) if usable else (1.0, 2.0)
@@ -117,8 +112,8 @@ class Frame:
         parts.append(el("text", self.x.label, x=(self.left + self.right) / 2, y=self.bottom + 36, class_="tick"))
         if self.y.label:
             middle = (self.bottom + self.top) / 2
-            turned = f"rotate(-90 12 {middle:.0f})"
-            parts.append(el("text", self.y.label, x=12.0, y=middle, transform=turned, class_="tick"))
+            look = {"transform": f"rotate(-90 12 {middle:.0f})", "class_": "tick"}
+            parts.append(el("text", self.y.label, x=12.0, y=middle, **look))
         return join(parts)
 
 

@@ -19,16 +19,9 @@ def fits(text: str, width: float, margin: int = 0) -> bool:
 
 
 def fitted_text(
-    text: str,
-    x: float,
-    y: float,
-    width: float,
-    *,
-    class_: str = "",
-    anchor: str | None = None,
-    dx: int = 0,
+    text: str, x: float, y: float, width: float, *, class_: str = "", anchor: str | None = None, dx: int = 0,
     cut: bool = False,
-) -> Markup:
+) -> Markup:  # fmt: skip
     """A text that is visible only while ``width`` per cent of the picture are enough for it.
 
     ``cut`` shortens the text with an ellipsis instead of hiding it.
@@ -37,8 +30,6 @@ def fitted_text(
     room = int((width / 100 * NARROW_PAGE - 6 - abs(dx)) / CHARACTER)
     if cut and len(text) > room > 6:
         text = text[: room - 1].rstrip(" :") + "\N{HORIZONTAL ELLIPSIS}"
-    classes = ["fit", class_, "" if fits(text, width, abs(dx)) else "no"]
-    style = " ".join(part for part in classes if part)
-    place: dict[str, object] = {"x": percent(x), "y": float(y), "dx": dx or None}
-    room_left: dict[str, object] = {"data_w": f"{width:.1f}", "data_full": full if cut else None}
-    return el("text", text, **place, class_=style, text_anchor=anchor, **room_left)
+    style = " ".join(part for part in ("fit", class_, "" if fits(text, width, abs(dx)) else "no") if part)
+    place: dict[str, object] = {"x": percent(x), "y": float(y), "dx": dx or None, "class_": style}
+    return el("text", text, **place, text_anchor=anchor, data_w=f"{width:.1f}", data_full=full if cut else None)

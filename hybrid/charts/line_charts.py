@@ -7,7 +7,7 @@ its values as text; the range of a plot is made from its points, so that none li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybrid.charts.axes import Axis, Frame, line, marker, path
@@ -15,12 +15,8 @@ from hybrid.charts.markup import EMPTY, Markup, el, join
 
 WIDTH, HEIGHT = 560.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 14.0, 12.0, 44.0
-_COLOURS = ("push", "npu-line", "merge", "pack", "async-line", "bad", "coord", "ink")
-CSS = Path(__file__).with_name("lines.css").read_text(encoding="utf-8") + "".join(
-    f".c{i} {{ stroke: var(--{name}); }} .f{i} {{ fill: var(--{name}); }} "
-    f"svg.lines .d.hollow.c{i} {{ stroke: var(--{name}); }}\n"
-    for i, name in enumerate(_COLOURS)
-)
+_COLOURS = 8  # .c0 to .c7 of the style sheet
+CSS = Path(__file__).with_name("lines.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,7 @@ def draw(
     """One figure with its legend; ``even`` is a horizontal line, ``diagonal`` the line of equality."""
     if not any(one.marks for one in series):
         return EMPTY
+    series = [replace(one, colour=one.colour % _COLOURS) for one in series]
     frame = Frame(_LEFT, _TOP, WIDTH - _RIGHT, HEIGHT - _BOTTOM, x, y)
     parts = [frame.draw(x_ticks)]
     if even is not None and 0 <= y.at(even) <= 1:
@@ -74,14 +71,14 @@ def _draw_series(series: Series, frame: Frame) -> Markup:
     for one in marks:
         at = frame.across(one.x)
         if one.low is not None and one.high is not None:
-            parts.append(line(at, frame.up(one.low), at, frame.up(one.high), f"w c{_colour(series)}"))
+            parts.append(line(at, frame.up(one.low), at, frame.up(one.high), f"w c{series.colour}"))
         tip = el("title", f"{series.name}: {one.tip}")
         parts.append(el("g", tip, _marker(series, at, frame.up(one.y)), class_="m"))
     return join(parts)
 
 
 def _marker(series: Series, x: float, y: float) -> Markup:
-    i = _colour(series)
+    i = series.colour
     return marker(i, x, y, class_=f"d hollow c{i}" if series.dashed else f"d f{i}")
 
 
@@ -91,8 +88,4 @@ def _sample(series: Series) -> Markup:
 
 
 def _stroke(series: Series) -> str:
-    return f"s c{_colour(series)}{' race' if series.dashed else ''}"
-
-
-def _colour(series: Series) -> int:
-    return series.colour % len(_COLOURS)
+    return f"s c{series.colour}{' race' if series.dashed else ''}"

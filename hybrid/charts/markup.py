@@ -1,4 +1,4 @@
-"""Building HTML and SVG text: elements, attributes, escaping.
+"""Building HTML and SVG text: elements, attributes, escaping, and pages that load nothing from elsewhere.
 
 Invariant: a plain ``str`` is always escaped on its way into an element; only a ``Markup`` passes as it is, and only
 this module's functions make one from data. A path, a cause of death or a vertex name can therefore never become a tag.
@@ -65,3 +65,29 @@ def _attribute(key: str, value: object) -> str:
 def percent(value: float) -> str:
     """A percentage as SVG takes it, short: ``12.345%``."""
     return f"{value:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+# Before the body, so that closed panels never flash up.
+_SCRIPTED = Markup("document.documentElement.classList.add('js')")
+
+
+def document(title: str, css: str, *body: Markup, script: Markup = EMPTY) -> str:
+    """The whole page; ``script``, if there is one, opens and closes its panels."""
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        el("title", f"Tandem: {title}"),
+        el("link", rel="icon", href="data:,"),
+        el("style", Markup(css)),
+        el("script", _SCRIPTED) if script else EMPTY,
+    )
+    written = el("html", head, el("body", *body, el("script", script) if script else EMPTY), lang="en")
+    return f"<!DOCTYPE html>\n{written}\n"
+
+
+def top_line(name: str, about: object, right: str) -> Markup:
+    """The line above everything: what this page is, where and when it was written."""
+    return el("header", el("span", el("b", name), " ", about), el("span", right), class_="top")

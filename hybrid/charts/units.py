@@ -27,11 +27,11 @@ def number(value: object) -> float | None:
     return found if abs(found) <= HUGE else None  # NaN and infinity fail the comparison
 
 
-def whole(value: object, default: int = 0) -> int:
-    """``value`` as an int, exact up to LARGEST; ``default`` when it is not a number that can be a count."""
+def whole(value: object) -> int:
+    """``value`` as an int, exact up to LARGEST; 0 when it is not a number that can be a count."""
     found = number(value)
     if found is None or abs(found) > LARGEST:
-        return default
+        return 0
     return value if isinstance(value, int) else int(found)
 
 

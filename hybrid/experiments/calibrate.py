@@ -94,16 +94,11 @@ def measure_device(config: Config) -> DeviceRates:
     if done.returncode or not lines:
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise EnvironmentProblem(f"the worker could not measure: {said.partition('error: ')[2] or said}", fix=_FIX)
-    return device_rates(json.loads(lines[-1]), config.npu.threads)
-
-
-def device_rates(found: dict, threads: int) -> DeviceRates:
-    """What the worker printed."""
-    same = ("device", "why", "mindspore", "dtype", "cell_bytes", "memory_bytes")
+    found = json.loads(lines[-1])
+    same = {name: found[name] for name in ("device", "why", "mindspore", "dtype", "cell_bytes", "memory_bytes")}
     products = tuple(Sample(one["k"], one["batch"], one["seconds"]) for one in found["products"])
-    return DeviceRates(
-        **{name: found[name] for name in same}, threads=threads, launch_s=found["launch"]["seconds"], products=products
-    )
+    launch_s = found["launch"]["seconds"]
+    return DeviceRates(**same, threads=config.npu.threads, launch_s=launch_s, products=products)
 
 
 # ----------------------------------------------------------------------------------------------------- rounds
@@ -120,18 +115,13 @@ def measure_rounds(config: Config, graph: Graph) -> tuple[RoundTime, ...]:
             solver = WorkerSolver(trial, Path(scratch) / "worker.log", Trace())
             try:
                 solver.start()
-                _warm_up(solver, graph)
+                small = min(16, graph.n)  # until the worker has served one small round
+                solver.publish_edges(graph.out_offsets, graph.out_targets, small)
+                _round(solver, np.zeros(small, np.int32))
                 rows += [_time_rounds(solver, graph, format, first_values(level, k)) for k in CORES if k <= graph.n]
             finally:
                 solver.close()
     return tuple(rows)
-
-
-def _warm_up(solver: WorkerSolver, graph: Graph) -> None:
-    """Wait for the worker and let it serve one small round."""
-    k = min(16, graph.n)
-    solver.publish_edges(graph.out_offsets, graph.out_targets, k)
-    _round(solver, np.zeros(k, np.int32))
 
 
 def first_values(level: np.ndarray, k: int) -> np.ndarray:
@@ -177,14 +167,11 @@ def measure_cpu(graphs: dict[int, Graph], path: Graph) -> CpuRates:
         name = f"kronecker-s{scale}"
         searches += [_time_search(graph, name, engine) for engine in ("async", "level")]
         searches.append(_time_many(graph, name))
-    largest = graphs[max(graphs)]
-    return CpuRates(
-        threads=numba.get_num_threads(),
-        push_edges_per_s=_edge_rate(largest, "push"),
-        pull_edges_per_s=_edge_rate(largest, "pull"),
-        level_s=_level_seconds(path),
-        searches=tuple(searches),
-    )
+    push, pull = (_edge_rate(graphs[max(graphs)], strategy) for strategy in ("push", "pull"))
+    # What a level costs that holds one vertex: steps down a path, one level each.
+    found, spent = _best_of(partial(traverse_alone, LevelBfs(CoreSplit(path), "push"), path.n - 1))
+    level_s = spent / max(1, found.steps)
+    return CpuRates(numba.get_num_threads(), push, pull, level_s, tuple(searches))
 
 
 def _time_search(graph: Graph, name: str, engine_name: str) -> SearchTime:
@@ -234,13 +221,6 @@ def _edge_rate(graph: Graph, strategy: str) -> float:
                 best = max(best, edges / spent)
         rates.append(best)
     return statistics.median(rates)
-
-
-def _level_seconds(path: Graph) -> float:
-    """What a level costs that holds one vertex: steps down a path, one level each."""
-    engine = LevelBfs(CoreSplit(path), "push")
-    found, spent = _best_of(lambda: traverse_alone(engine, path.n - 1))
-    return spent / max(1, found.steps)
 
 
 def _roots(graph: Graph, count: int) -> list[int]:

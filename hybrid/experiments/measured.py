@@ -1,17 +1,24 @@
-"""What all experiments have in common: times measured in turns with the CPU alone, and the three files they leave."""
+"""What all experiments share: times measured in turns with the CPU alone, the three files, pieces of their page."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hybrid.charts.axes import axis
+from hybrid.charts.line_charts import Series, draw
+from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.units import ratio, seconds
 from hybrid.job.verdict import Comparison, Times, compare
+from hybrid.report.pieces import muted
 from hybrid.results.atomic_write import atomic_write
+
+TIME_HEADS = ("CPU only", "Hybrid", "Gain", "80% interval")
 
 
 class Measured:
@@ -46,6 +53,32 @@ class Measured:
     def pays(self) -> bool:
         """Faster for certain, and by more than counts as equal; what was measured once never is."""
         return self.compared.faster
+
+    def time_cells(self) -> list[str]:
+        """The cells under TIME_HEADS."""
+        low, high = self.spread
+        return [seconds(self.cpu_only_s), seconds(self.hybrid_s), ratio(self.gain), f"{low:.2f}-{high:.2f}"]
+
+
+def headline(title: str, say: str, facts: str, warning: str, *notes: Markup, id: str) -> Markup:
+    """The top of a page: what came out, of what measurements, and whether the machine was busy."""
+    busy = el("p", f"The machine was {warning}.", class_="bad") if warning else EMPTY
+    parts = [el("h1", title), el("p", say, class_="say"), muted(facts), busy, *notes]
+    return el("section", *parts, class_="verdict alone", id=id)
+
+
+def simulated(note: str, style: str = "muted") -> Markup:
+    """A sentence that is marked as being about devices that are not there."""
+    return el("p", el("span", "simulated", class_="sim"), " ", note, class_=style)
+
+
+def draw_gains(title: str, about: str, series: Sequence[Series], label: str, text: Callable[[float], str]) -> Markup:
+    """Gains, each with its interval, over what a round takes."""
+    marks = [mark for one in series for mark in one.marks]
+    places = sorted({mark.x for mark in marks})
+    gains = [end for mark in marks for end in (mark.low, mark.high) if end is not None]
+    x, y = axis(places, label, text, log=True), axis([*gains, 1.0], "gain", ratio, log=True)
+    return draw(title, about, series, x, y, x_ticks=places, even=1.0)
 
 
 def write_files(

@@ -29,6 +29,7 @@ from hybrid.planning.plan import Plan, make_plan, plan_by_rule, plan_off
 from hybrid.results.folder import ResultFolder
 from hybrid.results.record import Finished, Record, WorkerFacts, log_opened, result_folder, write_record
 from hybrid.results.run_record import Run, Verdict
+from hybrid.results.schema import Summary
 from hybrid.results.trace import Trace
 from hybrid.terminal import note, progress
 
@@ -78,7 +79,7 @@ class Job:
     def __init__(self, config: Config, backend: Backend, folder: ResultFolder | None = None) -> None:
         self.config, self.backend, self.folder = config, backend, folder
 
-    def drive(self) -> Driver[dict[str, Any] | None]:
+    def drive(self) -> Driver[Summary | None]:
         """All of it; the summary, where the backend speaks."""
         record = yield from self.compute()
         if record is None:

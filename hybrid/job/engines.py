@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Unit = Sequence[Task]
 Proven = tuple[Found, Repair | None]
 Share = Callable[[Task, CoreSolver, str, Trace], tuple[Found, Tally]]  # a run with a core solver, in a mode
-_PROGRAMS = {"pagerank": "plus-times", "wcc": "min-select"}  # searches ask for MIN_PLUS
+PROGRAMS = {"pagerank": "plus-times", "wcc": "min-select"}  # searches ask for MIN_PLUS
 
 
 @dataclass
@@ -67,7 +67,7 @@ class SharedCore:
 
             rows = core_both_ways(self.split)
         weight = graph.weight if self.algorithm == "sssp" else None
-        program = _PROGRAMS.get(self.algorithm, MIN_PLUS)
+        program = PROGRAMS.get(self.algorithm, MIN_PLUS)
         device.publish_edges(*rows, self.split.core_size, program=program, weight=weight)
 
 

@@ -62,7 +62,7 @@ from hybrid.ranks.workers import RankCore
 from hybrid.results.folder import ResultFolder
 from hybrid.results.record import WorkerFacts, log_opened
 from hybrid.results.run_record import Run, Verdict
-from hybrid.results.schema import RunFurther
+from hybrid.results.schema import RunFurther, Summary
 from hybrid.results.tally import Tally
 from hybrid.results.trace import Trace
 from hybrid.terminal import note
@@ -385,7 +385,7 @@ class OnRanks(PartRuns):
 
 def drive_on_rank(
     info: RankInfo, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
-) -> Driver[dict[str, Any] | None]:
+) -> Driver[Summary | None]:
     """One rank's side of the configured job; the summary at rank 0."""
     summary = yield from Job(config, OnRanks(info, config, folder, announcer, opener), folder).drive()
     yield from barrier()  # nobody ends before the result is written

@@ -19,13 +19,9 @@ REPORT_NAME = "report.html"
 
 
 def write_report(
-    folder: Path,
-    summary: Mapping[str, Any],
-    trace: Sequence[Mapping[str, Any]],
-    config_text: str,
-    *,
+    folder: Path, summary: Mapping[str, Any], trace: Sequence[Mapping[str, Any]], config_text: str, *,
     final_name: Path | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write ``report.html`` into ``folder`` (to be renamed to ``final_name``, if given) and return its path.
 
     ``summary`` and ``trace`` are the contents of summary.json and trace.jsonl; ``config_text`` is the effective config.

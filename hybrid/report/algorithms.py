@@ -14,9 +14,8 @@ from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.scale import LogScale
 from hybrid.charts.units import DASH, compact, count, number, plural, seconds, share, whole
 from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
-from hybrid.report.events import as_dict, as_list
-from hybrid.report.facts import Facts
-from hybrid.report.headline import card, draw_warning, graph_cards, sign
+from hybrid.report.facts import Facts, as_dict, as_list
+from hybrid.report.headline import card, draw_state, draw_warning, graph_cards
 from hybrid.report.pieces import figures, folded, meter, meters, muted, section
 from hybrid.report.tables import Row, table
 
@@ -35,22 +34,19 @@ HOW = {
 
 def draw_result(facts: Facts) -> Markup:
     """The state of the check in large letters, and the answer beside it."""
-    summary = facts.summary
-    whole_proof = summary.get("check") in ("proof", "computed again")
-    state = ("Certified" if whole_proof else "Checked") if facts.certified else "NOT certified"
-    how = HOW.get(str(summary.get("check")), "What was checked is listed below.")
-    said = how if facts.certified else "Do not use these values: the check does not hold. Fix: see log.txt."
-    verdict = summary.get("verdict")
-    words = el(
-        "div",
-        el("h1", sign(facts.certified), state),
-        el("p", said),
+    summary, verdict, check = facts.summary, facts.summary.get("verdict"), facts.summary.get("check")
+    state, said = "NOT certified", "Do not use these values: the check does not hold. Fix: see log.txt."
+    if facts.certified:
+        state = "Certified" if check in ("proof", "computed again") else "Checked"
+        said = HOW.get(str(check), "What was checked is listed below.")
+    notes = [
         el("p", _sentence(str(summary.get("headline") or "")), class_="say"),
         el("p", f"Not converged: {summary['unfinished']}.", class_="bad") if summary.get("unfinished") else EMPTY,
         el("p", _sentence(verdict["text"]), class_="say") if verdict else EMPTY,
         draw_warning(facts),
         muted(f"NPU: {facts.outcome}.") if facts.outcome else EMPTY,
-    )
+    ]
+    words = draw_state(facts.certified, state, said, *notes)
     return el("section", words, class_="verdict alone" if facts.certified else "verdict alone failed", id="verdict")
 
 
@@ -131,7 +127,8 @@ def _draw_bars(bars: Sequence[tuple[float, float, int]], counted: str, unit: str
     """Bars from left to right, with their lower ends below."""
     scale, floor = LogScale(max(amount for *_, amount in bars), HEIGHT), TOP + HEIGHT
     slot = 100 / max(len(bars), FEWEST_SLOTS)
-    every = math.ceil((max(len(_short(low)) for low, *_ in bars) * CHARACTER + 10) / (slot / 100 * NARROW_PAGE))
+    names_below = [compact(low) if low.is_integer() else f"{low:.3g}" for low, *_ in bars]
+    every = math.ceil((max(map(len, names_below)) * CHARACTER + 10) / (slot / 100 * NARROW_PAGE))
     grid, labels = count_axis(scale, floor)
     columns = []
     for i, (low, high, amount) in enumerate(bars):
@@ -143,27 +140,22 @@ def _draw_bars(bars: Sequence[tuple[float, float, int]], counted: str, unit: str
         if i % every == 0:
             first = i == 0 and every > 1  # would reach over the picture's edge
             at, anchor = (slot * 0.1, "start") if first else (middle, None)
-            parts.append(el("text", _short(low), x=percent(at), y=floor + 16, class_="tick", text_anchor=anchor))
+            parts.append(el("text", names_below[i], x=percent(at), y=floor + 16, class_="tick", text_anchor=anchor))
         columns.append(el("g", *parts, class_="m"))
     drawn = [grid, *columns, across(floor, "base")]
     names = [labels, tick_name(unit, 11), tick_name(counted, floor + 16)]
     return wide_plot("spread", title, drawn, names, floor + 24)
 
 
-def _short(value: float) -> str:
-    return compact(value) if value.is_integer() else f"{value:.3g}"
-
-
 def _draw_top(top: Sequence[object], name: str, *, groups: bool) -> list[Markup]:
     pairs = [as_list(one) for one in top if len(as_list(one)) == 2]
     if len({str(value) for _, value in pairs}) < 2:  # none stands out
         return []
-    most = max((number(value) or 0.0 for _, value in pairs), default=0.0)
-    parts = [100 * (number(value) or 0.0) / most if most > 0 else 0.0 for _, value in pairs]
-    rows = [
-        (str(name), meter(max(part, 0.4), "k-push"), figure(value))
-        for (name, value), part in zip(pairs, parts, strict=True)
-    ]
+    most = max(number(value) or 0.0 for _, value in pairs)
+    rows = []
+    for one, value in pairs:
+        part = 100 * (number(value) or 0.0) / most if most > 0 else 0.0
+        rows.append((str(one), meter(max(part, 0.4), "k-push"), figure(value)))
     title = f"The largest groups: {name}, vertices" if groups else f"The largest values: vertex, {name}"
     return [el("h3", title), meters(title, rows)]
 
@@ -177,10 +169,8 @@ def draw_algorithm_runs(facts: Facts) -> Markup:
     rows = []
     for run in runs:
         counted, times = _counted(run), as_dict(run.get("seconds"))
-        figures_of = (figure(counted.get(name)) for name in names)
-        rows.append(
-            Row([str(run.get("source")), *figures_of, *(seconds(times.get(one)) for one in ("run", "certify"))])
-        )
+        cells = [str(run.get("source")), *(figure(counted.get(name)) for name in names)]
+        rows.append(Row([*cells, *(seconds(times.get(name)) for name in ("run", "certify"))]))
     runs_table = table(["Source", *map(_words, names), "Run", "Check"], rows, caption="Runs, one per source")
     return section("Sources", runs_table, id="runs", long=True)
 

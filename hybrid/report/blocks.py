@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from hybrid.charts.scale import TimeScale
 from hybrid.charts.units import compact, count, moment, plural, seconds
-from hybrid.report.events import Event
+from hybrid.report.facts import Event
 
 NAMES = {
     "coordinator": {
@@ -28,15 +28,7 @@ NAMES = {
     "npu": {"start": "worker start"},
 }
 DIRECTIONS = ("push", "pull", "async")
-STYLES = {
-    "wait": "wait",
-    "pack": "pack",
-    "merge": "merge",
-    "take_back": "warn",
-    "repair": "warn",
-    "start": "start",
-    "round": "round",
-}
+OWN_STYLE = ("wait", "pack", "merge", "start", "round")  # kinds with a style of their name
 MOMENTS = frozenset({"death", "stop"})  # drawn by the lane itself, not as blocks
 
 
@@ -67,9 +59,10 @@ class Block:
 
 def block_of(event: Event, *, by_direction: bool) -> Block:
     """The block for one event. Steps are filled by direction where there is room to see it, else simply as CPU work."""
-    style = STYLES.get(event.kind, "coordinator" if event.actor == "coordinator" else event.actor)
-    if event.kind == "step":
-        direction = event.text("direction")
+    style, direction = event.kind if event.kind in OWN_STYLE else event.actor, event.text("direction")
+    if event.kind in ("take_back", "repair"):
+        style = "warn"
+    elif event.kind == "step":
         style = direction if by_direction and direction in DIRECTIONS else "cpu"
     inner = min(event.real("compute_s"), event.duration) if event.kind == "round" else 0.0
     return Block(event.t0, event.t1, style, event, event.source, event.duration, inner)
@@ -127,15 +120,12 @@ def join_waits(events: Iterable[Event]) -> list[Event]:
     """One actor's events, a wait that was only interrupted to look for an answer made one again."""
     joined: list[Event] = []
     for event in events:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and (last.kind, last.source) == (event.kind, event.source) == ("wait", event.source)
-            and event.t0 - last.t1 <= max(last.duration, event.duration)
-        ):
-            joined[-1] = replace(last, t1=max(last.t1, event.t1))
-        else:
-            joined.append(event)
+        if event.kind == "wait" and joined and (joined[-1].kind, joined[-1].source) == ("wait", event.source):
+            last = joined[-1]
+            if event.t0 - last.t1 <= max(last.duration, event.duration):
+                joined[-1] = replace(last, t1=max(last.t1, event.t1))
+                continue
+        joined.append(event)
     return joined
 
 

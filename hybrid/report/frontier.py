@@ -17,7 +17,7 @@ from hybrid.charts.scale import LogScale
 from hybrid.charts.units import compact, count, number, plural, seconds
 from hybrid.charts.wide_plot import across, count_axis, stretch, tick_name, wide_plot
 from hybrid.report.blocks import DIRECTIONS
-from hybrid.report.events import Event, SourceRun
+from hybrid.report.facts import Event, SourceRun
 
 FRONTIER_HEIGHT = 150
 EDGES_HEIGHT = 64
@@ -108,24 +108,17 @@ def draw_frontier(run: SourceRun, bars: Sequence[Bar], name: str) -> Markup:
     edges_floor = floor + 42 + 18 + EDGES_HEIGHT
     slot = slot_of(bars)
     axes = [count_axis(frontier, floor), count_axis(edges, edges_floor, wanted=2)]
-    places = _places(bars, slot)
     columns = [
         _draw_bar(bar, place, i * slot, slot, (frontier, floor), (edges, edges_floor))
-        for i, (bar, place) in enumerate(zip(bars, places, strict=True))
+        for i, (bar, place) in enumerate(zip(bars, _places(bars, slot), strict=True))
     ]
-    drawn = [
-        *(grid for grid, _ in axes),
-        el("text", "edges looked at", x=2, y=floor + 56, class_="caption"),
-        el("text", "frontier vertices", x=2, y=11, class_="caption"),
-        *columns,
-        across(floor, "base"),
-        across(edges_floor, "base"),
+    captions = [
+        el("text", text, x=2, y=y, class_="caption")
+        for text, y in (("edges looked at", floor + 56), ("frontier vertices", 11))
     ]
-    names = [
-        *(labels for _, labels in axes),
-        tick_name("direction", floor + 16),
-        tick_name("level" if bars[0].levels[0] else "step", floor + 32),
-    ]
+    drawn = [*(grid for grid, _ in axes), *captions, *columns, across(floor, "base"), across(edges_floor, "base")]
+    below = [tick_name("direction", floor + 16), tick_name("level" if bars[0].levels[0] else "step", floor + 32)]
+    names = [*(labels for _, labels in axes), *below]
     title = f"Frontier and direction per step, source {run.source}"
     return wide_plot(name, title, drawn, names, edges_floor + 6, about=describe_bars(bars))
 
@@ -175,35 +168,24 @@ def _draw_bar(
     height = scale.of(bar.edges)
     if height:
         parts.append(stretch(left, floor - height, width, height, "k-edges"))
-    if bar.merges:
-        parts.append(_draw_gift(bar, x, frontier[1]))
+    if bar.merges:  # a flag at the left edge: here the NPU's values came in
+        outline = f"M-1 0h10l-3 4 3 4h-8v{frontier[1] - FLAG - 8}h-2z"
+        flag = el("path", d=outline, class_="gift" if bar.adopted else "gift none")
+        parts.append(el("svg", flag, x=percent(x), y=FLAG, class_="at"))
     return el("g", *parts, class_="m")
-
-
-def _draw_gift(bar: Bar, x: float, floor: float) -> Markup:
-    """The flag at a bar's left edge: here the NPU's values came in."""
-    shape = el("path", d=f"M-1 0h10l-3 4 3 4h-8v{floor - FLAG - 8}h-2z", class_="gift" if bar.adopted else "gift none")
-    return el("svg", shape, x=percent(x), y=FLAG, class_="at")
 
 
 def tip_of_bar(bar: Bar) -> str:
     what = f"Step {bar.first}" if bar.steps == 1 else f"Steps {bar.first:,} to {bar.last:,} (means per step)"
     level = f", level {bar.place}" if bar.levels[0] else ""
-    lines = [
-        f"{what}{level}: {bar.direction}",
-        f"frontier {compact(bar.frontier)}" + (f", at most {count(bar.frontier_most)}" if bar.steps > 1 else ""),
-        f"edges looked at {compact(bar.edges)}",
-        f"{seconds(bar.duration)}",
-    ]
-    if bar.merges:
-        lines.append(f"{plural(bar.merges, 'NPU merge')} here, {plural(bar.adopted, 'value')} adopted")
-    return ". ".join(lines)
+    most = f", at most {count(bar.frontier_most)}" if bar.steps > 1 else ""
+    npu = f". {plural(bar.merges, 'NPU merge')} here, {plural(bar.adopted, 'value')} adopted" if bar.merges else ""
+    looked = f"edges looked at {compact(bar.edges)}. {seconds(bar.duration)}"
+    return f"{what}{level}: {bar.direction}. frontier {compact(bar.frontier)}{most}. {looked}{npu}"
 
 
 def describe_bars(bars: Sequence[Bar]) -> str:
-    tally = Counter[str]()
-    for bar in bars:
-        tally[bar.direction] += bar.steps
+    tally = Counter(bar.direction for bar in bars for _ in range(bar.steps))
     parts = ", ".join(f"{amount:,} {direction}" for direction, amount in tally.most_common())
     most = max(bars, key=lambda bar: bar.frontier_most)
     largest = f"Largest frontier {count(most.frontier_most)}, at level or step {most.place}."

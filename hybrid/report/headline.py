@@ -9,30 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.units import DASH, compact, count, number, plural, ratio, seconds, share, whole
-from hybrid.report.breakdown import draw_comparison
-from hybrid.report.events import as_dict
-from hybrid.report.facts import Facts
-from hybrid.report.pieces import muted
+from hybrid.report.facts import Facts, as_dict
+from hybrid.report.pieces import meter, meters, muted
 
 
 def draw_headline(facts: Facts) -> Markup:
     """The state of the certificate in large letters, and the verdict on the NPU beside it."""
     verdict = as_dict(facts.summary.get("verdict"))
-    cpu_only, hybrid = number(verdict.get("cpu_only_seconds")), number(verdict.get("hybrid_seconds"))
-    words = el(
-        "div",
-        el("h1", sign(facts.certified), "Certified" if facts.certified else "NOT certified"),
-        el("p", _certificate_sentence(facts)),
-        el("p", verdict_text(facts), class_="say"),
-        muted(_repeats(verdict)) if verdict else EMPTY,
-        draw_warning(facts),
-        draw_prediction(as_dict(facts.summary.get("predicted"))),
-    )
-    bars = draw_comparison(cpu_only, hybrid) if cpu_only is not None and hybrid is not None else EMPTY
+    repeats = whole(verdict.get("repeats"))
+    often = f", {plural(repeats, 'repeat')} each, in turns; medians" if repeats else ""
+    how = muted(f"Traversal time without and with the NPU, measured in this job{often}.") if verdict else EMPTY
+    notes = [how, draw_warning(facts), draw_prediction(as_dict(facts.summary.get("predicted")))]
+    state, said = "Certified" if facts.certified else "NOT certified", _certificate_sentence(facts)
+    words = draw_state(facts.certified, state, said, el("p", verdict_text(facts), class_="say"), *notes)
+    bars = _draw_comparison(number(verdict.get("cpu_only_seconds")), number(verdict.get("hybrid_seconds")))
     style = "verdict" if facts.certified else "verdict failed"
     return el("section", words, el("div", bars), class_=style, id="verdict")
+
+
+def _draw_comparison(cpu_only: float | None, hybrid: float | None) -> Markup:
+    """Two bars to one linear scale, if both are known: what the CPU took alone and what the hybrid job took."""
+    if cpu_only is None or hybrid is None or max(cpu_only, hybrid) <= 0:
+        return EMPTY
+    rows = [
+        (name, meter(max(0.4, 100 * value / max(cpu_only, hybrid)), style, 14), seconds(value))
+        for name, value, style in (("CPU only", cpu_only, "k-push"), ("hybrid", hybrid, "k-compute"))
+    ]
+    return meters("Traversal time, same scale", rows)
 
 
 def draw_prediction(predicted: dict[str, object]) -> Markup:
@@ -41,9 +46,10 @@ def draw_prediction(predicted: dict[str, object]) -> Markup:
         return EMPTY
     compared = []
     for name, way in (("cpu_only", "CPU-only"), ("hybrid", f"hybrid ({predicted.get('mode')})")):
-        expected, measured = predicted.get(f"{name}_seconds"), predicted.get(f"measured_{name}_seconds")
-        if number(expected) is not None:
-            error = _error(number(expected), number(measured))
+        expected, measured = (number(predicted.get(f"{kind}{name}_seconds")) for kind in ("", "measured_"))
+        if expected is not None:
+            off = measured / expected if measured and expected else 0.0
+            error = "" if not off else f" ({off:.2f} times as long)" if off >= 1 else f" ({1 / off:.2f} times as fast)"
             compared.append(f"{way} {seconds(expected)}, measured {seconds(measured)}{error}")
     device = str(predicted.get("device") or "unknown")
     truth = "measured on this machine" if predicted.get("kind") == "measured" else "a model, not measured"
@@ -53,21 +59,15 @@ def draw_prediction(predicted: dict[str, object]) -> Markup:
     return muted(f"{words} Device {device} ({truth}).{why}")
 
 
-def _error(expected: float | None, measured: float | None) -> str:
-    if not expected or not measured:
-        return ""
-    off = measured / expected
-    return f" ({off:.2f} times as long)" if off >= 1 else f" ({1 / off:.2f} times as fast)"
-
-
-def sign(certified: bool) -> Markup:
-    """A tick or a cross."""
+def draw_state(certified: bool, state: str, said: str, *notes: Markup) -> Markup:
+    """The state of the check in large letters behind a tick or a cross, what it means, and notes."""
     shape = "M9 18.5l6 6L27 12" if certified else "M11 11l14 14M25 11L11 25"
     colour = "var(--good)" if certified else "var(--bad)"
     disc = el("circle", cx=18, cy=18, r=18, style=f"fill:{colour}")
     stroke = "fill:none;stroke:var(--card);stroke-width:4;stroke-linecap:round;stroke-linejoin:round"
     mark = el("path", d=shape, style=stroke)
-    return el("svg", disc, mark, width=36, height=36, viewBox="0 0 36 36", aria_hidden="true")
+    sign = el("svg", disc, mark, width=36, height=36, viewBox="0 0 36 36", aria_hidden="true")
+    return el("div", el("h1", sign, state), el("p", said), *notes)
 
 
 def _certificate_sentence(facts: Facts) -> str:
@@ -104,12 +104,6 @@ def draw_warning(facts: Facts) -> Markup:
     return el("p", f"The machine was {warning}.", class_="bad") if warning else EMPTY
 
 
-def _repeats(verdict: dict[str, object]) -> str:
-    repeats = whole(verdict.get("repeats"))
-    often = f", {plural(repeats, 'repeat')} each, in turns; medians" if repeats else ""
-    return f"Traversal time without and with the NPU, measured in this job{often}."
-
-
 def draw_cards(facts: Facts) -> Markup:
     """The key figures."""
     summary, times = facts.summary, facts.seconds
@@ -122,15 +116,11 @@ def draw_cards(facts: Facts) -> Markup:
         card("Max level", count(summary.get("max_level")), "steps from the source"),
         card("TEPS", compact(summary.get("teps")), "traversed edges/second"),
         card("Total time", seconds(times.get("total", facts.total or None)), traversing),
-        card("Sources", count(len(facts.runs)), _listed(engine, ranks)),
+        card("Sources", count(len(facts.runs)), ", ".join(part for part in (engine, ranks) if part)),
         card("Core", count(facts.core.get("size")), _core(facts)),
         _device_card(facts),
     ]
     return el("dl", *cards, class_="cards")
-
-
-def _listed(*parts: str) -> str:
-    return ", ".join(part for part in parts if part)
 
 
 def graph_cards(graph: Mapping[str, Any], algorithm: object) -> list[Markup]:
@@ -175,11 +165,5 @@ def _device_card(facts: Facts) -> Markup:
         return card("NPU device", "off", "npu.mode: off", text=True)
     name, worker = str(facts.npu.get("device") or "none"), facts.npu.get("worker")
     device = f"{name} (MindSpore)" if name.upper() == "CPU" else name
-    about = _listed(f"mode {facts.mode}", f"worker {worker}" if isinstance(worker, str) and worker else "")
+    about = f"mode {facts.mode}" + (f", worker {worker}" if isinstance(worker, str) and worker else "")
     return card("NPU device", device, about, text=True)
-
-
-def what_ran(facts: Facts) -> Markup:
-    """Algorithm, graph and engine."""
-    parts = [str(facts.summary.get("algorithm") or "").upper(), facts.graph.get("name"), facts.summary.get("engine")]
-    return join([str(part) for part in parts if part], " \N{MIDDLE DOT} ")

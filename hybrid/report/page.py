@@ -12,19 +12,34 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.document import document, top_line
-from hybrid.charts.markup import EMPTY, Markup, el
-from hybrid.charts.units import count, plural, seconds, share
+from hybrid.charts.lettering import fitted_text
+from hybrid.charts.markup import EMPTY, Markup, document, el, join, top_line
+from hybrid.charts.units import count, number, plural, seconds, share
+from hybrid.charts.wide_plot import stretch
 from hybrid.report import style
 from hybrid.report.algorithms import draw_algorithm_runs, draw_counters, draw_result, draw_result_cards, draw_spread
-from hybrid.report.breakdown import draw_breakdown
-from hybrid.report.events import as_dict, as_list
-from hybrid.report.facts import Facts
-from hybrid.report.headline import draw_cards, draw_headline, what_ran
+from hybrid.report.facts import Facts, as_dict, as_list
+from hybrid.report.headline import draw_cards, draw_headline
 from hybrid.report.panels import draw_sources, draw_whole_job
 from hybrid.report.pieces import figures, folded, muted, section
 from hybrid.report.ranks.section import draw_ranks_section
-from hybrid.report.tables import round_table, run_table
+from hybrid.report.tables import Row, round_table, run_table, table
+
+PHASES = {  # in words, and the style of those that have one
+    "open": ("open the graph", ""),
+    "build": ("build the graph", ""),
+    "partition": ("cut the graph into parts", ""),
+    "plan": ("plan the split", ""),
+    "compile": ("compile kernels", ""),
+    "traverse": ("traverse", "push"),
+    "run": ("run the algorithm", "push"),
+    "gather": ("gather the ranks' results", ""),
+    "certify": ("certify", "merge"),
+    "compare": ("CPU-only comparison", "pull"),
+    "write": ("write the result", ""),
+    "start": ("waiting for the worker to start", "start"),
+    "other": ("everything else", "other"),
+}
 
 
 def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object], config_text: str) -> str:
@@ -32,13 +47,13 @@ def render_page(folder: Path, summary: Mapping[str, Any], trace: Sequence[object
     facts = Facts(summary, trace)
     written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     title = f"{facts.graph.get('name') or 'report'} ({'certified' if facts.certified else 'NOT certified'})"
-    seconds_went = draw_breakdown(facts.seconds, facts.traced_phases)
+    ran = [str(facts.summary.get("algorithm") or "").upper(), facts.graph.get("name"), facts.summary.get("engine")]
     beside = "Beside this page: summary.json, trace.jsonl (every step), config.yaml, log.txt and the result arrays."
     main = el(
         "main",
-        top_line("Tandem report", what_ran(facts), written),
+        top_line("Tandem report", join([str(part) for part in ran if part], " \N{MIDDLE DOT} "), written),
         *(draw(facts) for draw in (_OF_BFS if facts.is_bfs else _OF_OTHERS)),
-        section("Where the seconds went", seconds_went, id="seconds"),
+        section("Where the seconds went", draw_breakdown(facts.seconds, facts.traced_phases), id="seconds"),
         _certificate_section(facts),
         _config_section(folder, config_text),
         el("footer", beside),
@@ -83,13 +98,55 @@ def _npu_section(facts: Facts) -> Markup:
 
 
 def _run_section(facts: Facts) -> Markup:
-    rows = facts.run_rows
-    body = run_table(rows, with_npu=facts.with_npu) if rows else muted("The summary lists no runs.")
-    return section("Runs", body, id="runs", long=True)
+    return section("Runs", run_table(facts.run_rows, with_npu=facts.with_npu), id="runs", long=True)
+
+
+def phases_of(
+    seconds_by_phase: Mapping[str, object], traced: Mapping[str, float]
+) -> tuple[list[tuple[str, float]], float]:
+    """(phase, seconds) in the order given, then the rest, and the whole they are shares of.
+
+    What the summary does not name is taken from the trace, as far as the rest reaches.
+    """
+    known = [(name, value) for name, raw in seconds_by_phase.items() if name != "total" and (value := number(raw))]
+    spent = sum(value for _, value in known)
+    total = number(seconds_by_phase.get("total")) or 0.0
+    rest = total - spent
+    if rest > 0.005 * total:
+        for phase, spent in traced.items():
+            if phase not in seconds_by_phase:
+                known.append((phase, min(spent, rest)))
+                rest -= min(spent, rest)
+        known.append(("other", rest))
+    return [(name, value) for name, value in known if value > 0], max(total, spent)
+
+
+def draw_breakdown(seconds_by_phase: Mapping[str, object], traced: Mapping[str, float]) -> Markup:
+    """One bar for the whole job, a segment per phase, and the same as a table."""
+    phases, total = phases_of(seconds_by_phase, traced)
+    if not phases or total <= 0:
+        return muted("The summary has no times.")
+    x, segments, rows = 0.0, [], []
+    for i, (phase, spent) in enumerate(phases):
+        width = 100 * spent / total
+        name, own = PHASES.get(phase, (phase.replace("_", " "), ""))
+        style = f"k-{own or f'phase{i % 2}'}"
+        tip = el("title", f"{name}: {seconds(spent)}, {share(spent, total)}")
+        parts = [tip, stretch(x, 0, max(width, 0.15), 34, style)]
+        if width >= 1.2:
+            parts.append(fitted_text(name, x + width / 2, 22, width, class_=f"t-{style[2:]}"))
+        segments.append(el("g", *parts, class_="m seg"))
+        fill, square = el("rect", width=14, height=14, class_=style), {"class_": "swatch", "width": 14, "height": 14}
+        swatch = el("svg", fill, **square, aria_hidden="true")
+        rows.append(Row([join([swatch, " ", name]), seconds(spent), share(spent, total)]))
+        x += width
+    title, look = el("title", "Where the seconds went", id="seconds-t"), {"class_": "plot", "width": "100%"}
+    drawing = el("svg", title, *segments, **look, height=34, role="img", aria_labelledby="seconds-t")
+    rows.append(Row(["total", seconds(total), ""], "sum"))
+    return join([el("div", drawing, class_="bar"), table(["Phase", "Time", "Share"], rows)])
 
 
 def _certificate_section(facts: Facts) -> Markup:
-    checks = [str(claim) for claim in as_list(facts.summary.get("claims"))]
     repairs, wrong = len(facts.repaired), sum(event.count("changed") for event in facts.repaired)
     after = (
         f"{plural(wrong, 'value')} failed; in {plural(repairs, 'repair')} the result was computed again."
@@ -105,7 +162,7 @@ def _certificate_section(facts: Facts) -> Markup:
     state = "They hold for this result." if facts.certified else "They do NOT all hold for this result."
     return section(
         "What was checked",
-        el("ol", *(el("li", check) for check in checks), class_="proof"),
+        el("ol", *(el("li", str(claim)) for claim in as_list(facts.summary.get("claims"))), class_="proof"),
         el("p", el("b", state, class_="good" if facts.certified else "bad"), words),
         el("ul", *(el("li", one) for one in again)) if again else EMPTY,
         id="certificate",

@@ -11,17 +11,16 @@ from collections.abc import Sequence
 from hybrid.charts.markup import EMPTY, Markup, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import compact, moment, number, plural, seconds, whole
-from hybrid.report.events import MAX_PANELS, Event, SourceRun, as_dict
-from hybrid.report.facts import Facts
+from hybrid.report.facts import MAX_PANELS, Event, Facts, SourceRun, as_dict
 from hybrid.report.frontier import Bar, bars_of, draw_frontier, sign_key
 from hybrid.report.pieces import Panel, draw_panels, folded, legend, legend_item, muted, section, zoomable
 from hybrid.report.tables import step_table, work_table
-from hybrid.report.timeline import draw_overview, draw_source, incidents_of, traversal_window
+from hybrid.report.timeline import MAX_BADGES, draw_timeline, incidents_of, traversal_window, window_of
 
+OVERVIEW = 220  # blocks in a lane of the whole job
 MARKS = 1600  # blocks in all the sources' time lines together
 BARS = 1600  # bars in all the frontier charts together
 ENLARGE_BELOW = 0.45  # the traversal phase gets its own picture when it is a smaller part of the job than this
-RANK_0 = "CPU, rank 0"  # of several ranks, the one that is drawn where there is room for one
 LEGEND = {
     "coordinator": "coordinator",
     "cpu": "CPU step",
@@ -46,14 +45,20 @@ def draw_whole_job(facts: Facts) -> Markup:
         note = "The trace is empty: nothing to draw. Fix: look for trace.jsonl and log.txt beside this report."
         return section("Who worked when", el("p", note), id="timeline")
     scale = window(0.0, facts.total)
-    parts = [_overview(facts, scale, "job", "The whole job", "The whole job", "from start to end")]
+    whole_job, about = "The whole job", f"{seconds(scale.span)} from start to end"
+    parts = [_overview(facts, scale, "job", whole_job, whole_job, about)]
     # A first source that waits for the worker to start would squeeze all others: then enlarge what came after.
-    for since in sorted({0.0, facts.ready}):
-        inner = traversal_window(facts.runs, since)
+    for begin in sorted({0.0, facts.ready}):
+        inner = traversal_window(facts.runs, begin)
         if inner is None or inner.span >= ENLARGE_BELOW * scale.span:
             continue
-        what = "The traversals, enlarged" if since == 0 else "After the worker's start, enlarged"
-        parts += [_lens(inner, scale), _overview(facts, inner, "phase", what, "The traversal phase", _from(inner))]
+        what = "The traversals, enlarged" if begin == 0 else "After the worker's start, enlarged"
+        # A wedge leads from the whole job to its enlarged part.
+        left, right = scale.at(inner.start), max(scale.at(inner.end), scale.at(inner.start) + 0.3)
+        wedge = el("polygon", points=f"{left:.2f},0 {right:.2f},0 100,20 0,20")
+        look = {"class_": "lens", "height": 20, "viewBox": "0 0 100 20", "preserveAspectRatio": "none"}
+        parts.append(el("svg", wedge, **look, aria_hidden="true"))
+        parts.append(_overview(facts, inner, "phase", what, "The traversal phase", since(inner)))
         break
     parts += [_legend(facts, facts.events, by_direction=False), _incident_list(facts.events)]
     if facts.left_out:
@@ -63,16 +68,12 @@ def draw_whole_job(facts: Facts) -> Markup:
 
 
 def _overview(facts: Facts, scale: TimeScale, name: str, heading: str, title: str, about: str) -> Markup:
-    drawing = draw_overview(
-        facts.events, facts.runs, scale, with_npu=facts.with_npu, name=name, title=f"{title}: who worked when",
-        cpu=_cpu(facts),
+    shown = [event for event in facts.events if scale.shows(event.t0, event.t1)]
+    drawing = draw_timeline(
+        shown, facts.events, scale, name=name, title=f"{title}: who worked when", cpu=facts.cpu,
+        with_npu=facts.with_npu, budget=OVERVIEW, runs=facts.runs,
     )  # fmt: skip
-    joined = " " if about.startswith("from") else ", "
-    return zoomable(name, heading, drawing, f"{seconds(scale.span)}{joined}{about}")
-
-
-def _cpu(facts: Facts) -> str:
-    return RANK_0 if facts.on_ranks else "CPU engine"
+    return zoomable(name, heading, drawing, about)
 
 
 def _lead(facts: Facts) -> str:
@@ -90,26 +91,22 @@ def _lead(facts: Facts) -> str:
     )
 
 
-def _from(scale: TimeScale) -> str:
-    return f"beginning {seconds(scale.start)} into the job"
-
-
-def _lens(inner: TimeScale, outer: TimeScale) -> Markup:
-    """The wedge between the whole job and its enlarged part."""
-    left, right = outer.at(inner.start), max(outer.at(inner.end), outer.at(inner.start) + 0.3)
-    wedge, box = el("polygon", points=f"{left:.2f},0 {right:.2f},0 100,20 0,20"), "0 0 100 20"
-    return el("svg", wedge, class_="lens", height=20, viewBox=box, preserveAspectRatio="none", aria_hidden="true")
+def since(scale: TimeScale) -> str:
+    """How much of the job a picture shows."""
+    return f"{seconds(scale.span)}, beginning {seconds(scale.start)} into the job"
 
 
 def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Markup:
     kinds = {event.kind for event in events}
-    used = {"coordinator"} if any(event.actor == "coordinator" for event in events) else set()
-    if "step" in kinds:
-        used |= {event.text("direction") for event in events if event.kind == "step"} if by_direction else {"cpu"}
-    used |= {"wait", "pack", "start", "round"} & kinds
-    used |= {"compute"} if any(event.kind == "round" and event.real("compute_s") for event in events) else set()
-    used |= {"dead"} if "death" in kinds else set()
-    used |= {"warn"} if kinds & {"repair", "take_back"} else set()
+    steps = [event.text("direction") if by_direction else "cpu" for event in events if event.kind == "step"]
+    used = {*steps, *({"wait", "pack", "start", "round"} & kinds)}
+    also = {
+        "coordinator": any(event.actor == "coordinator" for event in events),
+        "compute": any(event.kind == "round" and event.real("compute_s") for event in events),
+        "dead": "death" in kinds,
+        "warn": bool(kinds & {"repair", "take_back"}),
+    }
+    used |= {style for style, seen in also.items() if seen}
     named = LEGEND | ({"wait": "rank 0 waits: in communication"} if facts.on_ranks else {})
     items = [legend_item(f"k-{style}", text) for style, text in named.items() if style in used]
     if facts.with_npu and "merge" in kinds:
@@ -120,14 +117,14 @@ def _legend(facts: Facts, events: Sequence[Event], *, by_direction: bool) -> Mar
 
 
 def _incident_list(events: Sequence[Event]) -> Markup:
-    incidents, more = incidents_of(events)
-    if not incidents:
-        return EMPTY
-    said = [(one.number, f"{moment(one.event.t0)}: {one.text}") for one in incidents]
-    items = [el("li", el("b", number), el("span", text)) for number, text in said]
-    if more:
-        items.append(el("li", f"and {more:,} more in trace.jsonl."))
-    return el("ul", *items, class_="incidents")
+    found = incidents_of(events)
+    items = [
+        el("li", el("b", number), el("span", f"{moment(event.t0)}: {text}"))
+        for number, (event, text) in enumerate(found[:MAX_BADGES], start=1)
+    ]
+    if len(found) > MAX_BADGES:
+        items.append(el("li", f"and {len(found) - MAX_BADGES:,} more in trace.jsonl."))
+    return el("ul", *items, class_="incidents") if items else EMPTY
 
 
 def draw_sources(facts: Facts) -> Markup:
@@ -135,50 +132,44 @@ def draw_sources(facts: Facts) -> Markup:
     shown = list(facts.runs[:MAX_PANELS])
     if not shown:
         return EMPTY
-    opened = _most_telling(shown, facts.ready)
+    # The one to open first: one that the NPU helped, best begun with the worker up; else one with steps.
+    helped = [i for i, run in enumerate(shown) if run.adopted]
+    warm = [i for i in helped if shown[i].events[0].t0 >= facts.ready]
+    opened = next(iter([*warm, *helped, *(i for i, run in enumerate(shown) if run.steps), 0]))
     shared = [event for event in facts.events if event.source is None or event.actor == "npu"]
-    panels = [Panel(run.source, _details(facts, shared, run, i, len(shown)), _gift(run)) for i, run in enumerate(shown)]
+    panels = []
+    for i, run in enumerate(shown):
+        gift = el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
+        panels.append(Panel(run.source, _details(facts, shared, run, i, len(shown)), gift))
     left_out = f"The first {len(shown)} of {len(facts.runs):,} sources are drawn; the table below has more."
-    several = len(shown) > 1
-    return section(
-        "One source at a time" if several else f"Source {shown[0].source} in detail",
-        *draw_panels(panels, opened, muted(left_out) if len(facts.runs) > len(shown) else EMPTY),
-        id="sources",
-        lead="Choose a source. A green figure is the number of values adopted from the NPU." if several else "",
-        long=True,
-    )
-
-
-def _most_telling(runs: Sequence[SourceRun], ready: float) -> int:
-    """The source to open first: one that the NPU helped, best begun with the worker up; else one with steps."""
-    helped = [i for i, run in enumerate(runs) if run.adopted]
-    warm = [i for i in helped if runs[i].events[0].t0 >= ready]
-    stepped = [i for i, run in enumerate(runs) if run.steps]
-    return next(iter([*warm, *helped, *stepped, 0]))
-
-
-def _gift(run: SourceRun) -> Markup:
-    return el("small", f"+{compact(run.adopted)}") if run.adopted else EMPTY
+    note = muted(left_out) if len(facts.runs) > len(shown) else EMPTY
+    title, lead = f"Source {shown[0].source} in detail", ""
+    if len(shown) > 1:
+        title = "One source at a time"
+        lead = "Choose a source. A green figure is the number of values adopted from the NPU."
+    return section(title, *draw_panels(panels, opened, note), id="sources", lead=lead, long=True)
 
 
 def _details(facts: Facts, shared: Sequence[Event], run: SourceRun, index: int, panels: int) -> list[Markup]:
     name = f"s{index}"
-    parts = [el("p", describe_run(facts, run))]
-    budget = max(24, min(300, MARKS // panels))
-    drawn = draw_source(run, shared, with_npu=facts.with_npu, name=name, budget=budget, cpu=_cpu(facts))
+    title, scale = f"Time line of source {run.source}", window_of(run)
+    if scale is None:
+        return [el("p", describe_run(facts, run)), muted("The trace has nothing about this source.")]
+    candidates = [*run.events, *(event for event in shared if event.source is None)]
+    shown = sorted((e for e in candidates if scale.shows(e.t0, e.t1)), key=lambda e: (e.t0, e.t1))
+    drawing = draw_timeline(
+        shown, shared, scale, name=name, title=title, cpu=facts.cpu, with_npu=facts.with_npu,
+        budget=max(24, min(300, MARKS // panels)),
+    )  # fmt: skip
     bars = bars_of(run, max(24, min(60, BARS // panels)))
-    if drawn is None:
-        parts.append(muted("The trace has nothing about this source."))
-    else:
-        scale = drawn.scale
-        about = f"{seconds(scale.span)}, {_from(scale)}"
-        parts.append(zoomable(name, f"Time line of source {run.source}", drawn.drawing, about))
-        parts += [_legend(facts, drawn.events, by_direction=True), _incident_list(drawn.events)]
-    if bars:
-        parts += _frontier(facts, run, index, bars)
-    elif drawn is not None:
-        parts.append(muted("No steps: nothing is reachable from this source but itself."))
-    return parts
+    nothing = muted("No steps: nothing is reachable from this source but itself.")
+    return [
+        el("p", describe_run(facts, run)),
+        zoomable(name, title, drawing, since(scale)),
+        _legend(facts, shown, by_direction=True),
+        _incident_list(shown),
+        *(_frontier(facts, run, index, bars) if bars else [nothing]),
+    ]
 
 
 def _frontier(facts: Facts, run: SourceRun, index: int, bars: Sequence[Bar]) -> list[Markup]:
@@ -221,9 +212,8 @@ def describe_run(facts: Facts, run: SourceRun) -> str:
     sentence = ", ".join(parts) + "." if parts else "The summary has no run for this source."
     if not facts.with_npu:
         return sentence
-    merged = whole(npu.get("rounds_merged"), len(run.merges))
+    merged, adopted = whole(npu.get("rounds_merged")), whole(npu.get("values_adopted"))
     if merged:
-        adopted = whole(npu.get("values_adopted"), run.adopted)
         return f"{sentence} {plural(merged, 'NPU round')} merged, {plural(adopted, 'value')} adopted."
     why = str(npu.get("outcome") or "").strip().rstrip(".")
     return f"{sentence} No NPU round was merged{': ' + why if why else ''}."

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from hybrid.charts.markup import EMPTY, Markup, el, join
 from hybrid.charts.units import DASH, compact, count, moment, plural, seconds, share
 from hybrid.report.blocks import name_of
-from hybrid.report.events import Event, as_dict
+from hybrid.report.facts import Event, as_dict
 from hybrid.report.frontier import Bar
 from hybrid.report.pieces import muted
 
@@ -30,10 +30,14 @@ class Row(NamedTuple):
 
 
 def table(
-    heads: Sequence[str], rows: Sequence[Row], *, text_columns: Iterable[int] = (0,), caption: str = ""
-) -> Markup:
-    """A table with numbers to the right and the text columns to the left; long ones scroll in their own box."""
-    left = set(text_columns)
+    heads: Sequence[str], rows: Sequence[Row], *, text_columns: Iterable[int] = (0,), caption: str = "",
+    sums: Sequence[Row] = (),
+) -> Markup:  # fmt: skip
+    """A table with numbers to the right and the text columns to the left; long ones scroll in their own box.
+
+    The ``sums`` come last, and first where there are many rows, so that they are seen without scrolling.
+    """
+    rows, left = [*sums, *rows] if len(rows) > TALL else [*rows, *sums], set(text_columns)
 
     def line(name: str, cells: Iterable[object], style: str | None = None, **more: object) -> Markup:
         drawn = (el(name, cell, **more, class_="s" if i in left else None) for i, cell in enumerate(cells))
@@ -50,6 +54,8 @@ def table(
 
 def run_table(runs: Sequence[Mapping[str, Any]], *, with_npu: bool) -> Markup:
     """One row per source, as the summary reports it; the NPU's outcome is a column only where the sources differ."""
+    if not runs:
+        return muted("The summary lists no runs.")
     outcomes = [str(as_dict(run.get("npu")).get("outcome") or DASH) for run in runs]
     with_outcome = with_npu and len(set(outcomes)) > 1
     heads = ["Source", "Certified", "Reached", "Max level", "Steps", "Edges looked at", "Traverse", "Certify", "TEPS"]
@@ -80,7 +86,10 @@ def round_table(rounds: Sequence[Event]) -> Markup:
     rows = []
     for event in rounds:
         adopted, rejected = event.count("values_adopted"), event.count("values_rejected")
-        cells: list[object] = [event.source or DASH, _round_name(event.text("round")), moment(event.t0)]
+        name = event.text("round")
+        numbered = re.fullmatch(r"round-(\d{1,18})-(\w+)", name)  # the full id, its directory's name, is in the tip
+        shown = el("span", str(int(numbered[1])), title=name) if numbered else name or DASH
+        cells: list[object] = [event.source or DASH, shown, moment(event.t0)]
         cells += [seconds(event.duration), *(count(event.facts.get(name)) for name in (*names, "iterations"))]
         cells += [seconds(event.facts.get("compute_s")), event.text("outcome") or DASH]
         rows.append(Row(cells, "fault" if rejected else "hit" if adopted else None))
@@ -89,15 +98,8 @@ def round_table(rounds: Sequence[Event]) -> Markup:
     compute = seconds(sum(event.real("compute_s") for event in rounds) or None)
     iterations = count(sum(event.count("iterations") for event in rounds) or None)
     summed = Row(["all", "", "", trips, *totals, iterations, compute, ""], "sum")
-    # The totals come first when there are many rows, so that they are seen without scrolling.
-    rows = [summed, *rows] if len(rows) > TALL else [*rows, summed]
-    return table(heads, rows, text_columns=(0, 1, 10), caption="Rounds exchanged with the NPU worker")
-
-
-def _round_name(round_id: str) -> object:
-    """The round's number; its full id, the name of its directory, in the tip."""
-    found = re.fullmatch(r"round-(\d{1,18})-(\w+)", round_id)
-    return el("span", str(int(found[1])), title=round_id) if found else round_id or DASH
+    caption = "Rounds exchanged with the NPU worker"
+    return table(heads, rows, text_columns=(0, 1, 10), caption=caption, sums=[summed])
 
 
 def step_table(bars: Sequence[Bar], *, with_npu: bool) -> Markup:

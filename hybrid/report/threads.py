@@ -6,18 +6,16 @@ Invariant: any trace gives a complete page that needs no network; records that a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid.charts.document import document
-from hybrid.charts.markup import Markup, el
+from hybrid.charts.markup import Markup, document, el
 from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import count, moment, plural, seconds, share
 from hybrid.report import style
 from hybrid.report.blocks import Block, gather
-from hybrid.report.events import Event, read_events
+from hybrid.report.facts import Event, number_of, read_events, span_of
 from hybrid.report.pieces import legend, legend_item, section, zoomable
 from hybrid.report.tables import Row, table
 from hybrid.report.timeline import AXIS, GAP, LANE, NARROWEST, Lane, draw_block, draw_lanes
@@ -33,7 +31,6 @@ MEANING = {
     "other": "totals",
     "wait": "waits for other threads",
 }
-_THREAD = re.compile(r"thread ([0-9]{1,6})")
 
 
 @dataclass(frozen=True)
@@ -63,21 +60,18 @@ def write_threads_report(path: Path | str, trace: Trace, title: str = "Loops") -
 def render_threads_page(trace: Iterable[object], title: str) -> str:
     """The page as HTML text."""
     threads = threads_of(trace)
-    sections = [_timeline(threads), _balance(threads)] if threads else [el("p", _NOTHING)]
+    nothing = "No thread did anything that the trace knows of. Fix: call report.trace(trace) after each loop."
+    sections = [_timeline(threads), _balance(threads)] if threads else [el("p", nothing)]
     return document(title, style.CSS, style.PATTERNS, el("main", el("h1", title), *sections), script=style.SCRIPT)
-
-
-_NOTHING = "No thread did anything that the trace knows of. Fix: call report.trace(trace) after each loop."
 
 
 def threads_of(trace: Iterable[object]) -> dict[int, list[Event]]:
     """Each thread's events in order of time."""
     records: dict[int, list[object]] = {}
     for record in trace:
-        actor = record.get("actor") if isinstance(record, Mapping) else None
-        found = _THREAD.fullmatch(actor) if isinstance(actor, str) else None
-        if found and isinstance(record, Mapping):
-            records.setdefault(int(found[1]), []).append({**record, "actor": "cpu"})
+        thread = number_of("thread", record)
+        if thread is not None and isinstance(record, Mapping):
+            records.setdefault(thread, []).append({**record, "actor": "cpu"})
     events = {thread: read_events(own)[0] for thread, own in sorted(records.items())}
     return {thread: own for thread, own in events.items() if own}
 
@@ -128,7 +122,7 @@ class _Stretch(Block):
 
 def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
     every = [e for own in threads.values() for e in own]
-    scale = window(min(e.t0 for e in every), max(e.t1 for e in every))
+    scale = window(*span_of(every))
     shown = dict(list(threads.items())[:MAX_LANES])
     lead = f"{plural(len(threads), 'thread')}; a hatched stretch is time in which a thread waited for the others."
     if len(shown) < len(threads):
@@ -141,10 +135,9 @@ def _timeline(threads: Mapping[int, Sequence[Event]]) -> Markup:
 
 
 def _draw(threads: Mapping[int, Sequence[Event]], scale: TimeScale) -> Markup:
-    lanes, body = [], []
-    for place, (thread, events) in enumerate(threads.items()):
-        lane = Lane("cpu", f"Thread {thread}", AXIS + place * (LANE + GAP))
-        lanes.append((lane.title, lane.y, lane.height))
+    lanes = [Lane("cpu", f"Thread {thread}", AXIS + place * (LANE + GAP)) for place, thread in enumerate(threads)]
+    body = []
+    for lane, events in zip(lanes, threads.values(), strict=True):
         blocks = [_Stretch(e.t0, e.t1, STYLES.get(e.kind, "cpu"), e, None, e.duration) for e in events]
         body += [draw_block(one, lane, scale) for one in gather(blocks, scale, narrow=NARROWEST, budget=BLOCKS)]
     waits = sum(e.duration for own in threads.values() for e in own if e.kind == "wait")
@@ -154,7 +147,7 @@ def _draw(threads: Mapping[int, Sequence[Event]], scale: TimeScale) -> Markup:
 
 def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:
     every = [e for own in threads.values() for e in own]
-    span = max(e.t1 for e in every) - min(e.t0 for e in every)
+    begin, end = span_of(every)
     kinds = [
         Row([kind.name, count(kind.launches), seconds(max(kind.busy.values())), count(sum(kind.work.values())),
              f"{kind.busiest_over_mean:.2f}"])
@@ -165,7 +158,9 @@ def _balance(threads: Mapping[int, Sequence[Event]]) -> Markup:
         waits = sum(e.duration for e in own if e.kind == "wait")
         busy = sum(e.duration for e in own) - waits
         work = sum(e.count("work") or e.count("edges") for e in own)
-        by_thread.append(Row([f"Thread {thread}", seconds(busy), share(busy, span), seconds(waits), count(work)]))
+        by_thread.append(
+            Row([f"Thread {thread}", seconds(busy), share(busy, end - begin), seconds(waits), count(work)])
+        )
     return section(
         "How even the load was",
         table(["Loop", "Launches", "Longest thread", "Work", "Busiest over mean"], kinds),

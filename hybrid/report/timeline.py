@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from hybrid.charts.lettering import fits, fitted_text
 from hybrid.charts.markup import EMPTY, Markup, el, join, percent
@@ -17,7 +16,7 @@ from hybrid.charts.scale import TimeScale, window
 from hybrid.charts.units import plural, seconds
 from hybrid.charts.wide_plot import band, stretch, time_axis, wide_plot
 from hybrid.report.blocks import MOMENTS, Block, Merge, block_of, gather, gather_merges, join_waits
-from hybrid.report.events import Event, SourceRun
+from hybrid.report.facts import Event, SourceRun, span_of
 
 AXIS = 26
 LANE = 28
@@ -45,31 +44,19 @@ class Lane:
         return self.y + self.height / 2
 
 
-@dataclass(frozen=True)
-class Incident:
-    """Something that a reader must not miss: a death, a repair, work taken back."""
-
-    event: Event
-    text: str
-    number: int
-
-
-def lanes_for(*, with_npu: bool, with_sources: bool, cpu: str = "CPU engine") -> list[Lane]:
-    y = AXIS
-    lanes = []
-    if with_sources:
-        lanes.append(Lane("source", "Source", y, STRIP))
-        y += STRIP + GAP - 4
-    lanes.append(Lane("coordinator", "Coordinator", y))
-    lanes.append(Lane("cpu", cpu, y + LANE + GAP))
-    if with_npu:
-        lanes.append(Lane("npu", "NPU worker", y + 2 * LANE + GAP + ARROWS))
-    return lanes
+def _lanes(cpu: str, *, with_npu: bool, with_sources: bool) -> list[Lane]:
+    y = AXIS + (STRIP + GAP - 4 if with_sources else 0)
+    return [
+        *([Lane("source", "Source", AXIS, STRIP)] if with_sources else []),
+        Lane("coordinator", "Coordinator", y),
+        Lane("cpu", cpu, y + LANE + GAP),
+        *([Lane("npu", "NPU worker", y + 2 * LANE + GAP + ARROWS)] if with_npu else []),
+    ]
 
 
-def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
-    """The incidents to number in the picture, and how many more there are."""
-    found: list[Incident] = []
+def incidents_of(events: Iterable[Event]) -> list[tuple[Event, str]]:
+    """What a reader must not miss, in words: deaths, repairs, work taken back. The first MAX_BADGES are numbered."""
+    found = []
     for event in events:
         about = f" (source {event.source})" if event.source is not None else ""
         match event.kind:
@@ -81,55 +68,35 @@ def incidents_of(events: Iterable[Event]) -> tuple[list[Incident], int]:
                 text = f"A result failed its check and was computed again{about}: {event.text('findings')}."
             case _:
                 continue
-        found.append(Incident(event, text.replace("..", "."), len(found) + 1))
-    return found[:MAX_BADGES], max(0, len(found) - MAX_BADGES)
+        found.append((event, text.replace("..", ".")))
+    return found
 
 
-def draw_overview(
-    events: Sequence[Event],
-    runs: Sequence[SourceRun],
-    scale: TimeScale,
-    *,
-    with_npu: bool,
-    name: str,
-    title: str,
-    cpu: str = "CPU engine",
-) -> Markup:
-    """All events of a window over every source: the whole job, or its traversal phase enlarged."""
-    shown = [e for e in events if scale.shows(e.t0, e.t1)]
-    lanes = lanes_for(with_npu=with_npu, with_sources=bool(runs), cpu=cpu)
-    body = [_draw_sources(lanes[0], runs, scale)] if runs else []
-    incidents, _ = incidents_of(events)
-    body += _draw_lanes(lanes, shown, events, incidents, scale, budget=220, by_direction=False)
-    return _frame(lanes, scale, body, shown, name=name, title=title)
+def draw_timeline(
+    shown: Sequence[Event], known: Sequence[Event], scale: TimeScale, *, name: str, title: str, cpu: str,
+    with_npu: bool, budget: int, runs: Sequence[SourceRun] | None = None,
+) -> Markup:  # fmt: skip
+    """The events ``shown`` in their lanes, in about ``budget`` blocks; ``known`` has all of the worker's life.
 
-
-@dataclass(frozen=True)
-class Enlarged:
-    """One source's picture, its window, and the events in it."""
-
-    drawing: Markup
-    scale: TimeScale
-    events: Sequence[Event]
-
-
-def draw_source(
-    run: SourceRun, shared: Sequence[Event], *, with_npu: bool, name: str, budget: int, cpu: str = "CPU engine"
-) -> Enlarged | None:
-    """One source enlarged to the full width; None when the trace has nothing about it.
-
-    ``shared`` are the events of no particular source and all of the worker's, so that its life is known.
+    With ``runs`` it is an overview: a strip says which source it is, and a click on a block chooses that.
+    Without, it is of one source, large enough for the directions of its steps.
     """
-    scale = _window_of(run)
-    if scale is None:
-        return None
-    candidates = [*run.events, *(e for e in shared if e.source is None)]
-    shown = sorted((e for e in candidates if scale.shows(e.t0, e.t1)), key=lambda e: (e.t0, e.t1))
-    lanes = lanes_for(with_npu=with_npu, with_sources=False, cpu=cpu)
-    incidents, _ = incidents_of(shown)
-    body = _draw_lanes(lanes, shown, shared, incidents, scale, budget=budget, by_direction=True)
-    title = f"Time line of source {run.source}"
-    return Enlarged(_frame(lanes, scale, body, shown, name=name, title=title), scale, shown)
+    enlarged = runs is None
+    lanes = _lanes(cpu, with_npu=with_npu, with_sources=bool(runs))
+    place = {lane.actor: lane for lane in lanes}
+    body = [_draw_sources(lanes[0], runs, scale)] if runs else []
+    if with_npu:
+        body.append(_draw_worker_life(place["npu"], known, scale))
+    for lane in (one for one in lanes if one.actor != "source"):
+        own = join_waits(e for e in shown if e.actor == lane.actor and e.kind not in MOMENTS)
+        blocks = gather([block_of(e, by_direction=enlarged) for e in own], scale, narrow=NARROWEST, budget=budget)
+        body += [draw_block(block, _room(lane, block, blocks), scale, pickable=not enlarged) for block in blocks]
+    if with_npu:
+        merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
+        body.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=enlarged))
+    body.append(_draw_badges(incidents_of(shown if enlarged else known), place, scale))
+    about = _describe(shown, scale, with_npu=with_npu)
+    return draw_lanes(lanes, scale, body, 8, name, title, about)
 
 
 def traversal_window(runs: Sequence[SourceRun], since: float = 0.0) -> TimeScale | None:
@@ -140,59 +107,32 @@ def traversal_window(runs: Sequence[SourceRun], since: float = 0.0) -> TimeScale
     own = [e for run in runs for e in run.events if e.actor != "coordinator" and e.t0 >= since]
     if len({e.source for e in own}) < 2:
         return None
-    start, end = min(e.t0 for e in own), max(e.t1 for e in own)
+    start, end = span_of(own)
     margin = 0.01 * (end - start)
     return window(max(0.0, start - margin), end + margin)
 
 
-def _window_of(run: SourceRun) -> TimeScale | None:
-    own = [e for e in run.events if e.actor != "coordinator"] or list(run.events)
+def window_of(run: SourceRun) -> TimeScale | None:
+    """The window of one source's picture; None when the trace has nothing about it."""
+    own = [e for e in run.events if e.actor != "coordinator"] or run.events
     if not own:
         return None
-    start, end = min(e.t0 for e in own), max(e.t1 for e in own)
+    start, end = span_of(own)
     # The certificate follows the traversal and may take far longer: show that it comes, without shrinking the rest.
     later = [e.t1 for e in run.events if e.t1 > end]
     room = 0.15 * (end - start)
     return window(start, min(max(later), end + room) if later else end)
 
 
-def _draw_lanes(
-    lanes: Sequence[Lane],
-    shown: Sequence[Event],
-    events: Sequence[Event],
-    incidents: Sequence[Incident],
-    scale: TimeScale,
-    *,
-    budget: int,
-    by_direction: bool,
-) -> list[Markup]:
-    place = {lane.actor: lane for lane in lanes}
-    parts = []
-    if "npu" in place:
-        parts.append(_draw_worker_life(place["npu"], events, scale))
-    for actor in ("coordinator", "cpu", "npu"):
-        if actor in place:
-            own = join_waits(e for e in shown if e.actor == actor and e.kind not in MOMENTS)
-            single = [block_of(e, by_direction=by_direction) for e in own]
-            blocks = gather(single, scale, narrow=NARROWEST, budget=budget)
-            rooms = [_room(place[actor], block, blocks) for block in blocks]
-            parts += map(partial(draw_block, scale=scale, pickable=not by_direction), blocks, rooms)
-    if "npu" in place:
-        merges = gather_merges(shown, scale, apart=0.8, budget=max(8, budget // 3))
-        parts.append(_draw_merges(merges, place["cpu"], place["npu"], scale, label_zero=by_direction))
-    parts.append(_draw_badges(incidents, place, scale))
-    return parts
-
-
 def _room(lane: Lane, block: Block, others: Sequence[Block]) -> Lane:
     """The block's part of its lane: a round sent while the worker starts lies below the start, each half as high."""
     if block.style not in ("start", "round"):
         return lane
-    other = "round" if block.style == "start" else "start"
-    if not any(o.style == other and o.t0 < block.t1 and block.t0 < o.t1 for o in others):
+    starts = block.style == "start"
+    if not any(o.style == ("round" if starts else "start") and o.t0 < block.t1 and block.t0 < o.t1 for o in others):
         return lane
     half = lane.height // 2
-    y = lane.y if block.style == "start" else lane.y + half
+    y = lane.y if starts else lane.y + half
     # The worker computes only after its start.
     ready = max((o.t1 for o in others if o.style == "start" and o.t0 < block.t1), default=0.0)
     return Lane(lane.actor, lane.title, y, half, ready)
@@ -210,9 +150,12 @@ def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = F
     x, width = extent(block.t0, block.t1, scale)
     style = f"k-{block.style}" if width >= SEPARATE_FROM else f"k-{block.style} thin"
     parts = [el("title", block.tip), stretch(x, lane.y, width, lane.height, style)]
-    if block.inner > 0 and scale.shows(*(span := _computing(block, lane.ready))):
+    # Only how long the worker computed is recorded: put in the middle of the round, after the worker was up.
+    earliest, latest = max(block.t0, lane.ready), block.t1 - block.inner
+    begun = (earliest + latest) / 2 if earliest < latest else latest
+    if block.inner > 0 and scale.shows(begun, begun + block.inner):
         inset = lane.height // 6
-        left, inner = extent(*span, scale)
+        left, inner = extent(begun, begun + block.inner, scale)
         parts.append(stretch(left, lane.y + inset, inner, lane.height - 2 * inset, "k-compute"))
     if block.name and width >= LABEL_FROM:
         longer = f"{block.name} {seconds(block.busy)}"
@@ -221,27 +164,17 @@ def draw_block(block: Block, lane: Lane, scale: TimeScale, *, pickable: bool = F
     return el("g", *parts, class_="m", data_source=block.source if pickable else None)
 
 
-def _computing(block: Block, ready: float) -> tuple[float, float]:
-    """When the worker computed. Only how long is recorded: put in the middle of the round, after the worker was up."""
-    earliest, latest = max(block.t0, ready), block.t1 - block.inner
-    start = (earliest + latest) / 2 if earliest < latest else latest
-    return start, start + block.inner
-
-
 def _draw_sources(lane: Lane, runs: Sequence[SourceRun], scale: TimeScale) -> Markup:
     parts = []
-    for number, run in enumerate(runs):
-        if not run.events:
-            continue
-        start, end = min(e.t0 for e in run.events), max(e.t1 for e in run.events)
-        if not scale.shows(start, end):
-            continue
-        x, width = extent(start, end, scale)
-        tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
-        rect = stretch(x, lane.y, width, lane.height, f"k-source{number % 2}")
-        label = fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
-        label = label if width >= LABEL_FROM else EMPTY
-        parts.append(el("g", el("title", tip), rect, label, class_="m pick", data_source=run.source))
+    known = [(number, run, *span_of(run.events)) for number, run in enumerate(runs) if run.events]
+    for number, run, start, end in known:
+        if scale.shows(start, end):
+            x, width = extent(start, end, scale)
+            tip = f"Source {run.source}: {seconds(end - start)} from {seconds(start)}. Click to see it below"
+            rect = stretch(x, lane.y, width, lane.height, f"k-source{number % 2}")
+            label = fitted_text(run.source, x + width / 2, lane.middle + 4, width, class_="t-source")
+            label = label if width >= LABEL_FROM else EMPTY
+            parts.append(el("g", el("title", tip), rect, label, class_="m pick", data_source=run.source))
     return join(parts)
 
 
@@ -269,25 +202,20 @@ def _draw_worker_life(lane: Lane, events: Sequence[Event], scale: TimeScale) -> 
             x, width = extent(begin, finish, scale)
             tip = el("title", "The worker is up; where no round is drawn it is idle")
             parts.append(el("g", tip, stretch(x, lane.middle - 1.5, width, 3, "k-alive"), class_="m"))
-        if death is not None:
-            until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
-            if until > scale.start and scale.shows(finish, until):
-                parts.append(_draw_death(lane, death, until, scale))
+        until = lives[number + 1][0] if number + 1 < len(lives) else scale.end
+        if death is not None and until > scale.start and scale.shows(finish, until):
+            x, width = extent(death.t0, until, scale)
+            cause, room = death.text("cause") or "cause unknown", max(0.0, width - 1)
+            tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
+            rect, y = stretch(x, lane.y, width, lane.height, "k-dead"), lane.middle + 4
+            label = fitted_text(f"dead: {cause}", x, y, room, class_="t-dead", anchor="start", dx=14, cut=True)
+            parts.append(el("g", tip, rect, label, class_="m"))
     own = [e for e in events if e.actor == "npu"]
     if lives and not any(e.kind in ("round", "death") for e in own):
         left = scale.at(max((e.t1 for e in own if e.kind == "start"), default=scale.start))
         right = scale.at(lives[-1][1])
         parts.append(fitted_text("no round exchanged", (left + right) / 2, lane.y + 9, right - left, class_="t-muted"))
     return join(parts)
-
-
-def _draw_death(lane: Lane, death: Event, until: float, scale: TimeScale) -> Markup:
-    x, width = extent(death.t0, until, scale)
-    cause = death.text("cause") or "cause unknown"
-    tip = el("title", f"The worker died at {seconds(death.t0)}: {cause}")
-    rect, room = stretch(x, lane.y, width, lane.height, "k-dead"), max(0.0, width - 1)
-    label = fitted_text(f"dead: {cause}", x, lane.middle + 4, room, class_="t-dead", anchor="start", dx=14, cut=True)
-    return el("g", tip, rect, label, class_="m")
 
 
 def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale, *, label_zero: bool) -> Markup:
@@ -312,35 +240,26 @@ def _draw_merges(merges: Sequence[Merge], cpu: Lane, npu: Lane, scale: TimeScale
     return join(parts)
 
 
-def _draw_badges(incidents: Sequence[Incident], place: dict[str, Lane], scale: TimeScale) -> Markup:
+def _draw_badges(incidents: Sequence[tuple[Event, str]], place: dict[str, Lane], scale: TimeScale) -> Markup:
     parts = []
-    for incident in incidents:
-        lane = place.get(incident.event.actor)
-        if lane is None or not scale.start <= incident.event.t0 <= scale.end:
+    for number, (event, text) in enumerate(incidents[:MAX_BADGES], start=1):
+        lane = place.get(event.actor)
+        if lane is None or not scale.start <= event.t0 <= scale.end:
             continue
-        number = el("text", incident.number, y=4, class_="t-badge")
-        mark = el("g", el("title", incident.text), el("circle", r=8, class_="badge"), number, class_="m")
-        x = min(99.0, max(1.0, scale.at(incident.event.t0)))
+        numbered = el("text", number, y=4, class_="t-badge")
+        mark = el("g", el("title", text), el("circle", r=8, class_="badge"), numbered, class_="m")
+        x = min(99.0, max(1.0, scale.at(event.t0)))
         parts.append(el("svg", mark, x=percent(x), y=lane.y, class_="at"))
     return join(parts)
 
 
-def _frame(
-    lanes: Sequence[Lane], scale: TimeScale, body: Sequence[Markup], events: Sequence[Event], *, name: str, title: str
-) -> Markup:
-    about = _describe(events, scale, with_npu=lanes[-1].actor == "npu")
-    return draw_lanes([(lane.title, lane.y, lane.height) for lane in lanes], scale, body, 8, name, title, about)
-
-
 def draw_lanes(
-    lanes: Sequence[tuple[str, int, int]], scale: TimeScale, body: Sequence[Markup], below: int, name: str, title: str,
-    about: str,
-) -> Markup:  # fmt: skip
-    """Lanes by title, place and height over time, with what is drawn in them and so many pixels below the last."""
-    height = lanes[-1][1] + lanes[-1][2] + below
-    names = [el("text", text, x=0, y=y + tall / 2 + 4, class_="lane") for text, y, tall in lanes]
-    grounds = [band(y, tall) for _, y, tall in lanes]
-    drawn = [*grounds, time_axis(scale, height), *body]
+    lanes: Sequence[Lane], scale: TimeScale, body: Sequence[Markup], below: int, name: str, title: str, about: str
+) -> Markup:
+    """Lanes over time, with what is drawn in them and so many pixels ``below`` the last."""
+    height = lanes[-1].y + lanes[-1].height + below
+    names = [el("text", lane.title, x=0, y=lane.middle + 4, class_="lane") for lane in lanes]
+    drawn = [*(band(lane.y, lane.height) for lane in lanes), time_axis(scale, height), *body]
     return wide_plot(name, title, drawn, names, height, about=about, scale=scale)
 
 
@@ -353,11 +272,8 @@ def _describe(events: Sequence[Event], scale: TimeScale, *, with_npu: bool) -> s
         f"Coordinator busy {seconds(busy['coordinator'])}, CPU engine {seconds(busy['cpu'] - waits)}.",
     ]
     if with_npu:
-        merges = [e for e in events if e.kind == "merge"]
-        adopted = plural(sum(e.count("adopted") for e in merges), "value")
+        merges = [e.count("adopted") for e in events if e.kind == "merge"]
         worker = f"NPU worker starting or in rounds {seconds(busy['npu'])}."
-        sentences += [
-            f"CPU engine waiting {seconds(waits)}; {worker}",
-            f"{plural(len(merges), 'merge')}, {adopted} adopted.",
-        ]
-    return " ".join([*sentences, *(incident.text for incident in incidents_of(events)[0])])
+        sentences.append(f"CPU engine waiting {seconds(waits)}; {worker}")
+        sentences.append(f"{plural(len(merges), 'merge')}, {plural(sum(merges), 'value')} adopted.")
+    return " ".join([*sentences, *(text for _, text in incidents_of(events)[:MAX_BADGES])])

@@ -76,9 +76,11 @@ class ResultFolder:
     def write_text(self, name: str, text: str) -> None:
         (self.path / name).write_text(text, encoding="utf-8")
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        marked = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **summary}
-        self.write_text("summary.json", json.dumps(marked, indent=2, default=lambda number: number.item()) + "\n")
+    def write_summary(self, account: Mapping[str, Any]) -> dict[str, Any]:
+        """The account, marked as ours; what was written."""
+        summary = {"format": FORMAT_MARK, "format_version": FORMAT_VERSION, **account}
+        self.write_text("summary.json", json.dumps(summary, indent=2, default=lambda number: number.item()) + "\n")
+        return summary
 
     def commit(self) -> Path:
         """Put the finished folder under its name."""
@@ -111,14 +113,13 @@ def read_summary(folder: Path) -> dict[str, Any]:
             text = stream.read(LARGEST_SUMMARY + 1)
         if len(text) > LARGEST_SUMMARY:
             raise ValueError("too large")
-        summary = json.loads(text)
+        summary: dict[str, Any] = json.loads(text)
+        if not isinstance(summary, dict) or summary.get("format") != FORMAT_MARK:
+            raise ValueError("another format")
+        return summary
     except (OSError, ValueError, RecursionError) as error:
-        raise EnvironmentProblem(
-            "not a Tandem result folder", path=folder, fix="name a folder that `run` has written"
-        ) from error
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT_MARK:
-        raise EnvironmentProblem("not a Tandem result folder", path=folder, fix="name a folder that `run` has written")
-    return summary
+        fix = "name a folder that `run` has written"
+        raise EnvironmentProblem("not a Tandem result folder", path=folder, fix=fix) from error
 
 
 def _reserve_fresh(algorithm: str) -> Path:
@@ -148,11 +149,8 @@ def _refuse_foreign(folder: Path) -> None:
     try:
         read_summary(folder)
     except EnvironmentProblem:
-        raise EnvironmentProblem(
-            "the output exists and is not a Tandem result; nothing was touched",
-            path=folder,
-            fix="choose another name with --output DIR",
-        ) from None
+        reason = "the output exists and is not a Tandem result; nothing was touched"
+        raise EnvironmentProblem(reason, path=folder, fix="choose another name with --output DIR") from None
 
 
 def sweep_partials(parent: Path, keeper_pid: int | None = None) -> None:

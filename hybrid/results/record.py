@@ -5,13 +5,12 @@ The same for a job of one rank and of many: whoever ran it fills in the record, 
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numba
 
@@ -43,6 +42,7 @@ from hybrid.results.schema import (
     Seconds,
     Simulated,
     Spread,
+    Summary,
 )
 from hybrid.results.tally import Tally, total
 from hybrid.results.trace import Trace
@@ -51,9 +51,7 @@ from hybrid.terminal import note
 if TYPE_CHECKING:
     from hybrid.planning.plan import Plan
 
-_BUILT: tuple[Literal["directed_assumed", "self_loops_dropped", "duplicates_dropped"], ...] = (
-    "directed_assumed", "self_loops_dropped", "duplicates_dropped",
-)  # fmt: skip
+_BUILT = ("directed_assumed", "self_loops_dropped", "duplicates_dropped")  # what is known of a graph that was built
 _log = logging.getLogger(__name__)
 
 
@@ -62,7 +60,7 @@ class Finished:
     """A job's result: where it is, and its summary."""
 
     folder: Path
-    summary: dict[str, Any]
+    summary: Summary
 
 
 @dataclass(frozen=True)
@@ -130,33 +128,31 @@ def log_opened(opened: Opened) -> None:
     _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
 
 
-def write_record(folder: ResultFolder, record: Record) -> dict[str, Any]:
+def write_record(folder: ResultFolder, record: Record) -> Summary:
     """Put everything into the folder; the summary."""
-    config, trace, user_ids = record.config, record.trace, record.opened.graph.user_ids
+    config, trace, graph = record.config, record.trace, record.opened.graph
     with trace.span("coordinator", "write"):
-        folder.write_arrays(user_ids, [run.arrays for run in record.runs])
+        folder.write_arrays(graph.user_ids, [run.arrays for run in record.runs])
         runs = [(run.label, run.arrays) for run in record.runs]
-        write_forms(folder.path, config.result.forms, record.algorithm, user_ids, runs)
+        write_forms(folder.path, config.result.forms, record.algorithm, graph.user_ids, runs)
     account = summarise_searches(record) if config.algorithm == "bfs" else summarise(record)
-    hint = _hint(record)
+    reached = (
+        (run.source.user_id, run.facts["reached"]) for run in record.runs if run.source and "reached" in run.facts
+    )
+    hint = direction_hint(graph, reached)
     if hint is not None:
         account["hint"] = hint
     if record.ranks is not None:
         account["ranks"] = cast(Ranks, record.ranks)
-    summary = cast(dict[str, Any], account)
-    write_account(folder, config, trace, summary)
-    return summary
-
-
-def write_account(folder: ResultFolder, config: Config, trace: Trace, summary: dict[str, Any]) -> None:
-    """What is told of the job: configuration, trace, summary, report."""
-    summary["machine"] = folder.machine.as_dict(MachineState.now())
-    config_text = dump_config(_with_absolute_path(config))
+    if config.graph.path is not None:  # absolute: it can be run again from any folder
+        config = replace(config, graph=replace(config.graph, path=str(Path(config.graph.path).absolute())))
+    machine, config_text = folder.machine.as_dict(MachineState.now()), dump_config(config)
     folder.write_text("config.yaml", config_text)
     folder.write_text("trace.jsonl", trace.to_jsonl())
-    folder.write_summary(summary)
+    summary = folder.write_summary({**account, "machine": machine})
     if config.result.report:
         write_report(folder.path, summary, trace.events, config_text, final_name=folder.final)
+    return cast(Summary, summary)
 
 
 def summarise_searches(record: Record) -> BfsAccount:
@@ -221,13 +217,6 @@ def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> Fi
     }
 
 
-def _hint(record: Record) -> str | None:
-    searches = (
-        (run.source.user_id, run.facts["reached"]) for run in record.runs if run.source and "reached" in run.facts
-    )
-    return direction_hint(record.opened.graph, searches)
-
-
 def _judge_prediction(record: Record) -> Prediction | None:
     """What the planner expected of all searches, with what was measured of them beside it."""
     predicted, verdict = record.plan.predicted, record.verdict
@@ -261,28 +250,12 @@ def _seconds(record: Record, running: str) -> Seconds:
     return cast(Seconds, seconds)
 
 
-def total_tally(plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Tally:
-    """All runs together, and how they ended in a sentence."""
-    found = total(tallies)
-    if worker is None or plan.mode == "off":
-        found.outcome = f"off ({plan.mode_reason})"
-    elif worker.failure:
-        found.outcome = worker.failure
-    elif found.rounds_merged:
-        found.outcome = found.merged
-    else:
-        found.outcome = tallies[-1].outcome
-    if worker is not None and worker.simulated is not None and not found.outcome.startswith(("simulated", "off")):
-        found.outcome = f"simulated: {found.outcome}"
-    return found
-
-
 def _npu_of_searches(record: Record) -> Npu:
     plan, worker = record.plan, record.worker
-    speaking = [run.npu for run in record.runs if not run.speaks] + [run.npu for run in record.runs if run.speaks]
+    ordered = sorted(record.runs, key=lambda run: run.speaks)  # the last one says how they ended
     device = "none" if worker is None else worker.device
     kind = "simulated" if worker is not None and worker.simulated is not None else record.config.npu.worker
-    return {**_npu(plan, worker, speaking), "device": device, "worker": kind}
+    return {**_npu(plan, worker, [run.npu for run in ordered]), "device": device, "worker": kind}
 
 
 def describe_npu(config: Config, plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Npu:
@@ -298,14 +271,26 @@ def describe_npu(config: Config, plan: Plan, worker: WorkerFacts | None, tallies
 
 
 def _npu(plan: Plan, worker: WorkerFacts | None, tallies: Sequence[Tally]) -> Npu:
+    """All runs together, and how they ended in a sentence."""
+    found, simulated = total(tallies), None if worker is None else worker.simulated
+    if worker is None or plan.mode == "off":
+        found.outcome = f"off ({plan.mode_reason})"
+    elif worker.failure:
+        found.outcome = worker.failure
+    elif found.rounds_merged:
+        found.outcome = found.merged
+    else:
+        found.outcome = tallies[-1].outcome
+    if simulated is not None and not found.outcome.startswith(("simulated", "off")):
+        found.outcome = f"simulated: {found.outcome}"
     npu: Npu = {
         "mode": cast(Mode, plan.mode),
         "device": "",
         "start_seconds": None if worker is None else worker.start_seconds,
-        **total_tally(plan, worker, tallies).to_dict(),
+        **found.to_dict(),
     }
-    if worker is not None and worker.simulated is not None:
-        npu["simulated"] = cast(Simulated, worker.simulated)
+    if simulated is not None:
+        npu["simulated"] = cast(Simulated, simulated)
     return npu
 
 
@@ -314,18 +299,10 @@ def describe_core(plan: Plan) -> CoreFacts:
     return {"size": plan.core_size, "edges": plan.core_edges, "density": plan.density, "rule": plan.rule}
 
 
-def _with_absolute_path(config: Config) -> Config:
-    """The configuration as it can be run again from any folder."""
-    if config.graph.path is None:
-        return config
-    absolute = str(Path(config.graph.path).absolute())
-    return dataclasses.replace(config, graph=dataclasses.replace(config.graph, path=absolute))
-
-
 def describe_graph(opened: Opened) -> GraphFacts:
     """What the summary tells of the graph."""
     graph = opened.graph
-    facts: GraphFacts = {
+    facts = {
         "name": opened.name,
         "vertices": int(graph.user_ids.size),
         "edges": graph.m if graph.directed else graph.m // 2,
@@ -333,8 +310,6 @@ def describe_graph(opened: Opened) -> GraphFacts:
         "directed": graph.directed,
         "from_store": opened.from_store,
         "notes": list(opened.notes),
+        **{name: graph.meta[name] for name in _BUILT if name in graph.meta},
     }
-    for name in _BUILT:
-        if name in graph.meta:
-            facts[name] = graph.meta[name]
-    return facts
+    return cast(GraphFacts, facts)

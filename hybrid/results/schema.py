@@ -427,22 +427,18 @@ class Event(TypedDict):
     kind: str
 
 
-_NONE: Mapping[str, Any] = types.MappingProxyType({})
-
-
 class Kind(NamedTuple):
     """Kinds of events of one actor, with the types of their further keys."""
 
     about: str
     actor: str
     kinds: tuple[str, ...]
-    required: Mapping[str, Any] = _NONE
-    optional: Mapping[str, Any] = _NONE
+    required: Mapping[str, Any] = {}
+    optional: Mapping[str, Any] = {}
     open: bool = False  # it has counters of any name besides
 
 
-_SENT = {"outcome": str, "values_sent": int}
-_RECEIVED = {"values_received": int, "values_adopted": int}
+_SENT, _RECEIVED = {"outcome": str, "values_sent": int}, {"values_received": int, "values_adopted": int}
 _STEP = {"direction": str, "level": Annotated[int, "-1: the engine has none"], "frontier": int, "edges": int}
 _ROUND = {"values_rejected": int, "iterations": float, "compute_s": float, "sources": Annotated[int, "of a batch"]}
 _OPENED = {"graph": str, "path": str, "hit": Annotated[bool, "it was built by an earlier job"]}
@@ -501,33 +497,28 @@ def _schema_of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
     if hint.__name__ not in defs:
-        defs[hint.__name__] = _record_schema(hint, defs)
+        fields = _fields(typing.get_type_hints(hint, include_extras=True), defs)
+        required = fields if is_dataclass(hint) else hint.__required_keys__
+        defs[hint.__name__] = _object_schema(hint.__doc__, fields, required)
     return {"$ref": f"#/$defs/{hint.__name__}"}
 
 
 def _event_schema(kind: Kind, defs: dict[str, Any]) -> dict[str, Any]:
     common = typing.get_type_hints(Event, include_extras=True)
     device = {} if kind.actor in ("coordinator", "rank") else {"simulated": Annotated[str, "the device, if simulated"]}
-    types_of = {**common, **kind.required, **kind.optional, **device}
-    fields = {name: _schema_of(hint, defs) for name, hint in types_of.items()}
+    fields = _fields({**common, **kind.required, **kind.optional, **device}, defs)
     fields["actor"] = {"pattern": "^rank [0-9]+$"} if kind.actor == "rank" else {"enum": [kind.actor]}
     fields["kind"] = {"enum": list(kind.kinds)}
     return _object_schema(kind.about, fields, {*common, *kind.required}, kind.open)
 
 
 def _object_schema(about: str, fields: dict[str, Any], required: Iterable[str], open: bool = False) -> dict[str, Any]:
-    return {
-        "description": about,
-        "type": "object",
-        "properties": fields,
-        "required": sorted(required),
-        **({} if open else {"additionalProperties": False}),
-    }
+    found = {"description": about, "type": "object", "properties": fields, "required": sorted(required)}
+    return found if open else {**found, "additionalProperties": False}
 
 
-def _record_schema(record: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    fields = {name: _schema_of(hint, defs) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
-    return _object_schema(record.__doc__, fields, fields if is_dataclass(record) else record.__required_keys__)
+def _fields(hints: Mapping[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    return {name: _schema_of(hint, defs) for name, hint in hints.items()}
 
 
 if __name__ == "__main__":

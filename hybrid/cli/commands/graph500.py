@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     note(
         f"{plural(outcome.edges, 'input edge')}, {plural(outcome.vertices, 'vertex')} "
         f"({count(outcome.isolated)} isolated), "
-        f"built in {seconds(outcome.construction_seconds)}; {plural(len(outcome.checked), 'search')}, all validated"
+        f"built in {seconds(outcome.construction_seconds)}; {plural(len(outcome.searches), 'search')}, all validated"
     )
     say(render(statistics(outcome)))
     return EXIT_OK

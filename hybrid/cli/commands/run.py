@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hybrid.cli.commands.options import add_config_options, config_from
 from hybrid.config import require_algorithm_on_ranks, require_automatic_strategy
@@ -56,8 +57,8 @@ def execute(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _say_account(summary: dict[str, Any], folder: Path) -> None:
-    say((account if summary["algorithm"] == "bfs" else library_account)(summary, folder))
+def _say_account(summary: Mapping[str, Any], folder: Path) -> None:
+    say((account if summary["algorithm"] == "bfs" else library_account)(cast(dict[str, Any], summary), folder))
 
 
 def _default_job(options: argparse.Namespace) -> dict[str, object]:

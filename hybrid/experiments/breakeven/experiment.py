@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from hybrid.devices.model import DeviceModel, ExchangeCosts, FileCosts
 from hybrid.devices.profiles import PROFILES
 from hybrid.experiments.measured import Measured
@@ -96,12 +98,10 @@ class Point(Measured):
         low, high = self.spread
         return {
             "simulated": True, "algorithm": self.case.algorithm, "k": self.case.k, "batch": self.case.batch,
-            "latency_s": self.case.device.latency_s,
-            "flops": None if math.isinf(self.case.device.flops) else self.case.device.flops,
+            "latency_s": self.case.device.latency_s, "flops": _finite(self.case.device.flops),
             "device": self.case.device.name, "share_of_arcs": self.inside,
-            "cpu_only_s": self.compared.first_s, "cpu_only_worst_s": max(self.cpu_only),
-            "cpu_only_best_of_all_s": self.cpu_best_s,
-            "hybrid_s": self.compared.second_s, "hybrid_worst_s": max(self.hybrid),
+            "cpu_only_s": self.cpu_only_s, "cpu_only_worst_s": max(self.cpu_only),
+            "cpu_only_best_of_all_s": self.cpu_best_s, "hybrid_s": self.hybrid_s, "hybrid_worst_s": max(self.hybrid),
             "gain": self.gain, "gain_least": low, "gain_most": high, "pays": self.pays,
         }  # fmt: skip
 
@@ -140,25 +140,28 @@ class Curve:
     @property
     def sentence(self) -> str:
         """What the curve says, in words."""
-        least, even = self.points[0], self.break_even_s
+        least, last, even = self.points[0], self.points[-1], self.break_even_s
         clear = "" if least.pays else ", not clearly"
-        start = f"simulated, {self.name}: {least.gain:.2f}x with {_latency_word(least.case.device.latency_s)}"
+        start, end = (f"{one.gain:.2f}x with {_latency_word(one.case.device.latency_s)}" for one in (least, last))
         if even is None:
-            return f"{start}; no latency pays"
-        if math.isinf(even):
-            last = self.points[-1]
-            return f"{start}{clear}; still {last.gain:.2f}x with {_latency_word(last.case.device.latency_s)}"
-        return f"{start}{clear}; even at {seconds(even)} a round"
+            clear, said = "", "no latency pays"
+        else:
+            said = f"still {end}" if math.isinf(even) else f"even at {seconds(even)} a round"
+        return f"simulated, {self.name}: {start}{clear}; {said}"
 
     def as_dict(self) -> dict[str, Any]:
         even = self.break_even_s
         return {
             "simulated": True, "algorithm": self.algorithm, "k": self.k, "batch": self.batch,
-            "flops": None if math.isinf(self.flops) else self.flops,
+            "flops": _finite(self.flops),
             "latencies_s": [point.case.device.latency_s for point in self.points],
             "gains": [point.gain for point in self.points], "pays": [point.pays for point in self.points],
             "break_even_s": even if even is None or math.isfinite(even) else "beyond", "sentence": self.sentence,
         }  # fmt: skip
+
+
+def _finite(flops: float) -> float | None:
+    return None if math.isinf(flops) else flops
 
 
 def _latency_word(latency_s: float) -> str:
@@ -170,21 +173,19 @@ def curves_of(points: Sequence[Point]) -> list[Curve]:
     groups: dict[tuple[str, int, int, float], list[Point]] = {}
     for point in points:
         case = point.case
-        if case.device.profile:
-            continue
-        groups.setdefault((case.algorithm, case.k, case.batch, case.device.flops), []).append(point)
+        if not case.device.profile:
+            groups.setdefault((case.algorithm, case.k, case.batch, case.device.flops), []).append(point)
     return [Curve(*key, tuple(sorted(some, key=lambda one: one.case.device.latency_s))) for key, some in groups.items()]
 
 
 def measure(
-    workloads: Sequence[Workload],
-    sizes: Sequence[int],
-    batches: Sequence[int],
-    devices: Sequence[Device],
-    repeats: int,
-    tell: Callable[[Point], None] = lambda point: None,
-) -> list[Point]:
-    """Every case, in turns with the CPU alone, and in every other repeat the other way round."""
+    workloads: Sequence[Workload], sizes: Sequence[int], batches: Sequence[int], devices: Sequence[Device],
+    repeats: int, tell: Callable[[Point], None] = lambda point: None,
+) -> list[Point]:  # fmt: skip
+    """Every case, in turns with the CPU alone, and in every other repeat the other way round.
+
+    The repeats of a device are apart, so that a disturbance hits few.
+    """
     found: list[Point] = []
     for workload in workloads:
         for batch in batches if workload.batched else (1,):
@@ -194,8 +195,12 @@ def measure(
                 if not fitting:
                     continue
                 workload.prepare(k, batch)
-                times = _in_turns(workload, fitting, repeats)
-                for device, (alone, together) in times.items():
+                times = np.zeros((2, len(fitting), repeats))
+                for repeat, (at, device) in itertools.product(range(repeats), enumerate(fitting)):
+                    for way in (0, 1) if repeat % 2 == 0 else (1, 0):
+                        took = workload.run_hybrid(device.model()) if way else workload.run_cpu_only()
+                        times[way, at, repeat] = took
+                for device, alone, together in zip(fitting, *times.tolist(), strict=True):
                     case = Case(workload.name, k, batch, device)
                     some.append(Point(case, workload.inside(), tuple(alone), tuple(together), 0.0))
             best_s = min((one for point in some for one in point.cpu_only), default=0.0)
@@ -203,22 +208,6 @@ def measure(
                 found.append(replace(point, cpu_best_s=best_s))
                 tell(found[-1])
     return found
-
-
-def _in_turns(
-    workload: Workload, devices: Sequence[Device], repeats: int
-) -> dict[Device, tuple[list[float], list[float]]]:
-    """Seconds without and with each device; the repeats of a device are apart, so that a disturbance hits few."""
-    times: dict[Device, tuple[list[float], list[float]]] = {device: ([], []) for device in devices}
-    for repeat in range(repeats):
-        for device, (alone, together) in times.items():
-            model = device.model()
-            for way in (0, 1) if repeat % 2 == 0 else (1, 0):
-                if way:
-                    together.append(workload.run_hybrid(model))
-                else:
-                    alone.append(workload.run_cpu_only())
-    return times
 
 
 def as_json(points: Sequence[Point]) -> dict[str, Any]:

@@ -5,20 +5,17 @@ Invariant: the three are made from the same points, and all of them say ``simula
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hybrid.charts.axes import axis
-from hybrid.charts.document import document, top_line
-from hybrid.charts.line_charts import CSS, Mark, Series, draw
-from hybrid.charts.markup import EMPTY, Markup, el
+from hybrid.charts.line_charts import CSS, Mark, Series
+from hybrid.charts.markup import Markup, document, el, top_line
 from hybrid.charts.units import count, ratio, seconds, share
 from hybrid.experiments.breakeven.experiment import Curve, Point, as_json, curves_of, rate_text
-from hybrid.experiments.measured import write_files
+from hybrid.experiments.measured import TIME_HEADS, draw_gains, headline, simulated, write_files
 from hybrid.report import style
-from hybrid.report.pieces import muted, section
+from hybrid.report.pieces import section
 from hybrid.report.tables import Row, table
 from hybrid.terminal import plural
 
@@ -51,7 +48,7 @@ def render(identity: dict[str, Any], points: Sequence[Point]) -> str:
 
 
 def _headline(identity: dict[str, Any], points: Sequence[Point], curves: Sequence[Curve]) -> Markup:
-    graph, warning = identity["graph"], identity.get("warning")
+    graph = identity["graph"]
     paying = [point for point in points if point.pays]
     best = max(paying or points, key=lambda one: one.gain)
     case, at_once = best.case, f", {best.case.batch} at once" if best.case.batch > 1 else ""
@@ -64,22 +61,11 @@ def _headline(identity: dict[str, Any], points: Sequence[Point], curves: Sequenc
         f"{plural(graph['n'], 'vertex')} with edges, {plural(graph['m'], 'arc')}; {plural(len(points), 'point')} in "
         f"{plural(len(curves), 'curve')}, each measured {plural(len(best.hybrid), 'time')} in turns with the CPU alone."
     )
-    return el(
-        "section", el("h1", title), el("p", f"{leads}: {where}.", class_="say"), muted(facts),
-        el("p", f"The machine was {warning}.", class_="bad") if warning else EMPTY,
-        el("p", el("span", "simulated", class_="sim"), " ", NOTE, class_="muted"), class_="verdict alone", id="best",
-    )  # fmt: skip
+    return headline(title, f"{leads}: {where}.", facts, identity.get("warning", ""), simulated(NOTE), id="best")
 
 
 def _algorithm_section(name: str, curves: Sequence[Curve]) -> Markup:
-    said = el("ul", *(el("li", curve.sentence) for curve in curves))
-    lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
     rates = sorted({curve.flops for curve in curves}, reverse=True)
-    explained = lead + rate_text(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
-    return section(name, el("div", _figure(name, curves, rates[0]), said, class_="plots"), id=name, lead=explained)
-
-
-def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
     colours = list(dict.fromkeys((one.k, one.batch) for one in curves))
     series = []
     for curve in curves:
@@ -89,29 +75,24 @@ def _figure(name: str, curves: Sequence[Curve], fastest: float) -> Markup:
             tip = f"{curve.name}, {_latency_text(latency_s)}: {ratio(point.gain)}"
             marks.append(Mark(latency_s, point.gain, tip, *point.spread))
         colour = colours.index((curve.k, curve.batch))
-        series.append(Series(f"simulated: {curve.name}", tuple(marks), colour, curve.flops < fastest))
-    latencies = sorted({point.case.device.latency_s for curve in curves for point in curve.points})
-    gains = [value for curve in curves for point in curve.points for value in point.spread] + [1.0]
-    return draw(
-        f"Gain over the latency of a round: {name} (simulated)", "0 and any rate is the oracle",
-        series, axis(latencies, "latency of a round", _latency_text, log=True), axis(gains, "gain", ratio, log=True),
-        x_ticks=latencies, even=1.0,
-    )  # fmt: skip
+        series.append(Series(f"simulated: {curve.name}", tuple(marks), colour, curve.flops < rates[0]))
+    title, about = f"Gain over the latency of a round: {name} (simulated)", "0 and any rate is the oracle"
+    figure = draw_gains(title, about, series, "latency of a round", _latency_text)
+    said = el("ul", *(el("li", curve.sentence) for curve in curves))
+    lead = "Above the dotted line hybrid is faster than the CPU alone. Thin lines: 80% intervals. Full: at "
+    explained = lead + rate_text(rates[0]) + ("; dashed: slower ones." if len(rates) > 1 else ".")
+    return section(name, el("div", figure, said, class_="plots"), id=name, lead=explained)
 
 
 def _table_section(points: Sequence[Point]) -> Markup:
-    heads = ["Algorithm", "Device", "Core", "At once", "Inside", "CPU only", "Hybrid", "Gain", "80% interval"]
-    rows = []
+    heads, rows = ["Algorithm", "Device", "Core", "At once", "Inside", *TIME_HEADS], []
     for one in points:
-        low, high = one.spread
-        cells = [
-            one.case.algorithm, one.case.device.name, count(one.case.k), count(one.case.batch), share(one.inside, 1),
-            seconds(one.compared.first_s), seconds(one.compared.second_s), ratio(one.gain), f"{low:.2f}-{high:.2f}",
-        ]  # fmt: skip
-        rows.append(Row(cells, "hit" if one.pays else None))
+        case = one.case
+        cells = [case.algorithm, case.device.name, count(case.k), count(case.batch), share(one.inside, 1)]
+        rows.append(Row([*cells, *one.time_cells()], "hit" if one.pays else None))
     body = table(heads, rows, text_columns=(0, 1), caption="All points")
     return section("All points", body, id="points", long=True)
 
 
 def _latency_text(value: float) -> str:
-    return "0" if value <= 0 or math.isclose(value, 0.0) else seconds(value)
+    return "0" if value <= 0 else seconds(value)

@@ -56,7 +56,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Checked:
+class Search:
     """A validated search tree: the key, the input edges among the vertices reached, and how long the proof took."""
 
     key: int
@@ -64,23 +64,9 @@ class Checked:
     reached: int
     depth: int
     validate_seconds: float
-
-
-@dataclass(frozen=True)
-class Search(Checked):
-    """A search with its own clock: all of it, and the part without writing results in the input's vertex numbers."""
-
-    seconds: float
-    internal_seconds: float
-
-
-@dataclass(frozen=True)
-class Batch:
-    """All searches at once: the time for levels and parents together, and for levels alone, in internal numbers."""
-
-    seconds: float
-    levels_seconds: float
-    searches: list[Checked]
+    # By its own clock, which a search in a batch has not; then without writing results in the input's vertex numbers.
+    seconds: float = 0.0
+    internal_seconds: float = 0.0
 
 
 @dataclass
@@ -94,12 +80,8 @@ class Outcome:
     isolated: int
     edges: int
     searches: list[Search] = field(default_factory=list)
-    batch: Batch | None = None
+    batch: tuple[float, float] | None = None  # seconds of all at once: levels and parents, in internal numbers; levels
     ranks: int = 1
-
-    @property
-    def checked(self) -> Sequence[Checked]:
-        return self.searches if self.batch is None else self.batch.searches
 
 
 @dataclass(frozen=True)
@@ -155,7 +137,7 @@ def run_benchmark(plan: Plan) -> Outcome:
     outcome = Outcome(plan, generated - begun, built - generated, graph.user_ids.size, isolated, edges.src.size)
     keys = draw_keys(graph, plan.keys, plan.seed)
     if isinstance(engine, ManyBfs):
-        outcome.batch = search_at_once(graph, edges, engine, keys)
+        outcome.batch, outcome.searches = search_at_once(graph, edges, engine, keys)
     else:
         outcome.searches = search_each(graph, edges, engine, keys)
     return outcome
@@ -194,12 +176,14 @@ def search_each(graph: Graph, edges: EdgeList, engine: SsspEngine | Traversal, k
             ended = time.perf_counter()
             value = found.distance if isinstance(found, SsspResult) else found.level
             checked = validate(graph, edges, root, value, found.parent, parent, distance)
-            searches.append(Search(**vars(checked), seconds=ended - begun, internal_seconds=searched - begun))
+            searches.append(replace(checked, seconds=ended - begun, internal_seconds=searched - begun))
             bar(done, keys.size)
     return searches
 
 
-def search_at_once(graph: Graph, edges: EdgeList, engine: ManyBfs, keys: np.ndarray) -> Batch:
+def search_at_once(
+    graph: Graph, edges: EdgeList, engine: ManyBfs, keys: np.ndarray
+) -> tuple[tuple[float, float], list[Search]]:
     """All searches in one go. The benchmark's rules do not allow that: its time is one time, and called a batch's."""
     require_bytes(
         graph.n * keys.size * 8, f"the levels and parents of {keys.size} searches", "search from fewer keys (--roots)"
@@ -214,20 +198,20 @@ def search_at_once(graph: Graph, edges: EdgeList, engine: ManyBfs, keys: np.ndar
     whole_s = time.perf_counter() - begun
     if not np.array_equal(kept, found.level):
         raise refusal("all keys", "two runs of the same searches gave different levels")
-    searches: list[Checked] = []
+    searches = []
     with progress("validating", "key") as bar:
         for i, root in enumerate(keys.tolist()):
             level, parent = found.of(i)
             assert parent is not None
             searches.append(validate(graph, edges, root, level, parent, graph.to_user_parents(parent)))
             bar(i + 1, keys.size)
-    return Batch(whole_s, levels_s, searches)
+    return (whole_s, levels_s), searches
 
 
 def validate(
     graph: Graph, edges: EdgeList, root: int, value: np.ndarray, parent: np.ndarray, user_parent: np.ndarray,
     user_distance: np.ndarray | None = None,
-) -> Checked:  # fmt: skip
+) -> Search:  # fmt: skip
     """The search as a result that may be counted, or NotCertified with the key and the reason.
 
     ``value`` and ``parent`` are in internal numbers, ``user_`` in the input's; kernel 3 has distances in the place of
@@ -247,36 +231,35 @@ def validate(
         reason = "" if lengths.holds else lengths.explain(graph)
     if reason:
         raise refusal(key, reason)
-    return Checked(key, inside, int(np.count_nonzero(depth >= 0)), int(depth.max()), time.perf_counter() - begun)
+    return Search(key, inside, int(np.count_nonzero(depth >= 0)), int(depth.max()), time.perf_counter() - begun)
 
 
 def statistics(outcome: Outcome) -> dict[str, float]:
     """The official output's keys and values, in its order; for a batch, what can be said of it."""
-    plan, about = outcome.plan, f"{outcome.plan.kernel} "
-    checked = outcome.checked
-    edges = [search.edges for search in checked]
+    plan, searches, about = outcome.plan, outcome.searches, f"{outcome.plan.kernel} "
+    edges = [search.edges for search in searches]
     values: dict[str, float] = {
         "SCALE": plan.scale,
         "edgefactor": plan.edge_factor,
-        "NBFS": len(checked),
+        "NBFS": len(searches),
         "graph_generation": outcome.generation_seconds,
         "num_mpi_processes": outcome.ranks,
         "construction_time": outcome.construction_seconds,
     }
     if outcome.batch is None:
-        seconds = [search.seconds for search in outcome.searches]
+        seconds = [search.seconds for search in searches]
         values |= _named(about, "_time", summarise(seconds))
         values |= _named("", "_nedge", summarise(edges))
         values |= {about + name: value for name, value in teps_summary(seconds, edges).items()}
-        internal = [search.internal_seconds for search in outcome.searches]
+        internal = [search.internal_seconds for search in searches]
         values[about + "internal_mean_time"] = summarise(internal).mean
         values[about + "internal_harmonic_TEPS"] = teps_summary(internal, edges)["harmonic_mean_TEPS"]
     else:
-        batch, total = outcome.batch, sum(edges)
+        (whole_s, levels_s), total = outcome.batch, sum(edges)
         values |= _named("", "_nedge", summarise(edges))
-        values |= {"batch time": batch.seconds, "batch nedge": total, "batch TEPS": total / batch.seconds}
-        values |= {"batch levels_time": batch.levels_seconds, "batch levels_TEPS": total / batch.levels_seconds}
-    return values | _named(about, "_validate", summarise([search.validate_seconds for search in checked]))
+        values |= {"batch time": whole_s, "batch nedge": total, "batch TEPS": total / whole_s}
+        values |= {"batch levels_time": levels_s, "batch levels_TEPS": total / levels_s}
+    return values | _named(about, "_validate", summarise([search.validate_seconds for search in searches]))
 
 
 def _named(before: str, after: str, summary: Summary) -> dict[str, float]:
@@ -297,17 +280,20 @@ def render(values: dict[str, float]) -> str:
 
 def document(outcome: Outcome) -> dict[str, Any]:
     """Everything of a run for a file: the plan, the statistics, each search."""
+    plan, searches = outcome.plan, [asdict(search) for search in outcome.searches]
+    for search in searches if plan.batch else ():
+        del search["seconds"], search["internal_seconds"]
     return {
         "benchmark": "graph500",
-        "mode": "batch" if outcome.plan.batch else "single",
-        "plan": asdict(outcome.plan) | {"engine": _engine_name(outcome.plan)},
+        "mode": "batch" if plan.batch else "single",
+        "plan": asdict(plan) | {"engine": "sssp" if plan.kernel == "sssp" else "many" if plan.batch else plan.engine},
         "threads": numba.get_num_threads(),
         "vertices": outcome.vertices,
         "isolated": outcome.isolated,
         "input_edges": outcome.edges,
         "validated": True,
         "statistics": statistics(outcome),
-        "searches": [asdict(search) for search in outcome.checked],
+        "searches": searches,
     }
 
 
@@ -318,26 +304,20 @@ def _engine_for(plan: Plan, graph: Graph) -> ManyBfs | SsspEngine | Traversal:
     return ManyBfs(graph) if plan.batch else make_engine(plan.engine, CoreSplit(graph))
 
 
-def _engine_name(plan: Plan) -> str:
-    return "sssp" if plan.kernel == "sssp" else "many" if plan.batch else plan.engine
-
-
 def _warm_up(plan: Plan) -> None:
     """Compile, or load, everything that will be timed, on a graph just large enough for all of it to be used."""
     edges = generate(plan, _WARM_SCALE)
     graph = build_graph(edges, directed=False)
     if graph.n == 0:
         return
-    keys = draw_keys(graph, ROOTS_PER_PASS, plan.seed)
-    if plan.batch:
+    keys, engine = draw_keys(graph, ROOTS_PER_PASS, plan.seed), _engine_for(plan, graph)
+    if isinstance(engine, ManyBfs):
         warm_up_many()
-        search_at_once(graph, edges, ManyBfs(graph), keys[:1])
-        return
-    if plan.kernel == "sssp":
-        search_each(graph, edges, SsspEngine(graph), keys[:4])
-        return
-    warm_up(plan.engine)
-    engine = make_engine(plan.engine, CoreSplit(graph))
-    for key in keys.tolist():
-        traverse_alone(engine, key)
-    search_each(graph, edges, engine, keys[:1])
+        search_at_once(graph, edges, engine, keys[:1])
+    elif isinstance(engine, SsspEngine):
+        search_each(graph, edges, engine, keys[:4])
+    else:
+        warm_up(plan.engine)
+        for key in keys.tolist():
+            traverse_alone(engine, key)
+        search_each(graph, edges, engine, keys[:1])

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import numba
 import numpy as np
@@ -57,12 +58,12 @@ def run_on_rank(info: RankInfo, plan: Plan) -> Driver[Outcome | None]:
 
 def _run(info: RankInfo, plan: Plan) -> Driver[Outcome | None]:
     made = share_of_kronecker(info.rank, info.size, plan.scale, plan.edge_factor, plan.seed)
-    clock = _Clocked(made)
+    making: list[float] = []  # seconds of each piece
     yield from barrier()
     begun = time.perf_counter()
-    built = yield from build_on_ranks(info, clock.share, POLICY)
+    built = yield from build_on_ranks(info, replace(made, pieces=partial(_clocked, made, making)), POLICY)
     engine = RankEngine(built.part, engine="level", sync="bsp")
-    whole_s, making_s = yield from _slowest(time.perf_counter() - begun, clock.seconds)
+    whole_s, making_s = yield from _slowest(time.perf_counter() - begun, sum(making))
     n = built.part.n
     outcome = Outcome(
         plan, making_s, whole_s - making_s, built.vertices, built.vertices - n, plan.edge_factor << plan.scale,
@@ -79,22 +80,16 @@ def _run(info: RankInfo, plan: Plan) -> Driver[Outcome | None]:
     return outcome if info.rank == 0 else None
 
 
-class _Clocked:
-    """A share that counts the seconds in which its edges are made."""
-
-    def __init__(self, share: Share) -> None:
-        self.seconds, self._made = 0.0, share
-        self.share = replace(share, pieces=self._pieces)
-
-    def _pieces(self) -> Iterator[EdgeList]:
-        pieces = self._made.pieces()
-        while True:
-            begun = time.perf_counter()
-            piece = next(pieces, None)
-            self.seconds += time.perf_counter() - begun
-            if piece is None:
-                return
-            yield piece
+def _clocked(share: Share, making: list[float]) -> Iterator[EdgeList]:
+    """The share's edges; the seconds in which they are made go to ``making``."""
+    pieces = share.pieces()
+    while True:
+        begun = time.perf_counter()
+        piece = next(pieces, None)
+        making.append(time.perf_counter() - begun)
+        if piece is None:
+            return
+        yield piece
 
 
 def _draw_keys(info: RankInfo, n: int, plan: Plan) -> Driver[np.ndarray]:

@@ -22,7 +22,7 @@ from hybrid.experiments.tune.points import Point, Setting
 from hybrid.job.verdict import EVEN
 from hybrid.planning.plan import CELL_BYTES
 from hybrid.results.atomic_write import atomic_write
-from hybrid.terminal import count, seconds
+from hybrid.terminal import count, plural, seconds
 
 ORACLE_DEVICE = SIMULATED + ORACLE
 
@@ -139,8 +139,7 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
         """Expected seconds of a setting under the median load of the sweep."""
         return alone[one.setting.engine] / one.gain
 
-    searches = round(good[0].certified / (2 * len(good[0].cpu_only)))
-    plural = "1 search" if searches == 1 else f"{searches} searches"
+    searches = plural(searches_of(good), "search")
     engine = min(alone, key=lambda name: alone[name])
     batches = {one.setting.engine: one.setting.batch for one in good}
     own = config.npu.device
@@ -152,34 +151,34 @@ def recommend(points: Sequence[Point], config: Config) -> Advice:
         label = "; simulated, no real NPU was used" if set_.simulated else f" (it ran on: {best.ran_on})"
         sentence = (
             f"Recommended: npu.mode: {set_.mode}, core.size: {set_.k}, {_way(set_.engine, set_.batch)}, npu.device: "
-            f"{set_.device}{label}: {seconds(best.hybrid_s)} for {plural} against {seconds(best.cpu_only_s)} on the "
+            f"{set_.device}{label}: {seconds(best.hybrid_s)} for {searches} against {seconds(best.cpu_only_s)} on the "
             f"CPU alone ({best.compared.describe()})."
         )
         return Advice(set_.engine, set_.mode, set_.device, set_.k, best.hybrid_s, best.gain, sentence, set_.batch)
+    why = "no core was measured with a device that could be recommended"
     if usable:
         best = max(usable, key=lambda one: one.gain)
-        kind = "simulated " if best.setting.simulated else ""
-        number = "the one setting" if len(usable) == 1 else f"none of {len(usable)} settings"
-        verb = "is not" if len(usable) == 1 else "is"
+        number, verb = ("the one setting", "is not") if len(usable) == 1 else (f"none of {len(usable)} settings", "is")
+        device = f"{'simulated ' if best.setting.simulated else ''}device {best.setting.device}"
+        if best.ran_on and not best.setting.simulated:
+            device += f" (it ran on: {best.ran_on})"
         why = (
-            f"{number} with the {kind}device {_named(best)} {verb} clearly faster than the CPU alone; the best, "
+            f"{number} with the {device} {verb} clearly faster than the CPU alone; the best, "
             f"{best.setting.mode} at k = {count(best.setting.k)}, reaches {best.compared.describe()}"
         )
-    else:
-        why = "no core was measured with a device that could be recommended"
     way = _way(engine, batches[engine])
-    sentence = f"Recommended: npu.mode: off, {way} ({seconds(alone[engine])} for {plural}): {why}."
+    sentence = f"Recommended: npu.mode: off, {way} ({seconds(alone[engine])} for {searches}): {why}."
     return Advice(engine, "off", own, 0, alone[engine], 1.0, sentence, batches[engine])
+
+
+def searches_of(good: Sequence[Point]) -> int:
+    """From how many sources every point searched: each repeat twice, without and with the device."""
+    return round(good[0].certified / (2 * len(good[0].cpu_only)))
 
 
 def _way(engine: str, batch: int) -> str:
     """The configuration key that selects how searches are made."""
     return f"npu.batch: {batch}" if batch > 1 else f"engine: {engine}"
-
-
-def _named(point: Point) -> str:
-    device = point.setting.device
-    return device if point.setting.simulated or not point.ran_on else f"{device} (it ran on: {point.ran_on})"
 
 
 def advised_config(config: Config, advice: Advice) -> Config:
@@ -190,15 +189,9 @@ def advised_config(config: Config, advice: Advice) -> Config:
     if advice.k:
         room = max(core.max_bytes, CELL_BYTES * advice.k * advice.k)
         core = replace(core, size=advice.k, threshold=None, quantile=None, max_bytes=room)
-    return replace(
-        config,
-        engine=engine,
-        ranks=1,
-        bfs=replace(config.bfs, strategy=strategy),
-        core=core,
-        npu=replace(config.npu, mode=advice.mode, device=advice.device, batch=advice.batch),
-        output=None,
-    )
+    bfs = replace(config.bfs, strategy=strategy)
+    npu = replace(config.npu, mode=advice.mode, device=advice.device, batch=advice.batch)
+    return replace(config, engine=engine, ranks=1, bfs=bfs, core=core, npu=npu, output=None)
 
 
 def refuse_existing(path: Path, force: bool) -> None:

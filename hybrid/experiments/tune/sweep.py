@@ -82,19 +82,17 @@ def core_sizes(
     asked += [(f"--thresholds {t}", int(np.count_nonzero(degree >= t))) for t in thresholds or ()]
     for word, k in asked:
         if not 0 <= k <= graph.n:
-            raise ConfigError(
-                f"{word}: the graph has {graph.n:,} vertices with edges", value=k, fix=f"give 0 to {graph.n}"
-            )
-    over = [(word, k) for word, k in asked if k > bound]
-    remarks = [f"{word}: a core of {k:,} vertices is over the budget, which allows {bound:,}" for word, k in over]
-    if len(over) == len(asked):
-        word, k = min(over, key=lambda one: one[1])
-        raise ConfigError(
-            remarks[over.index((word, k))], value=k, fix=f"--set core.max_bytes={CELL_BYTES * k * k}, or a smaller core"
-        )
-    for (_, k), remark in zip(over, remarks, strict=True):
+            reason = f"{word}: the graph has {graph.n:,} vertices with edges"
+            raise ConfigError(reason, value=k, fix=f"give 0 to {graph.n}")
+    too_large = f"vertices is over the budget, which allows {bound:,}"
+    over = {k: f"{word}: a core of {k:,} {too_large}" for word, k in asked if k > bound}
+    fitting = {k for _, k in asked if k <= bound}
+    if not fitting:
+        k = min(over)
+        raise ConfigError(over[k], value=k, fix=f"--set core.max_bytes={CELL_BYTES * k * k}, or a smaller core")
+    for k, remark in over.items():
         note(f"{remark}: left out (--set core.max_bytes={CELL_BYTES * k * k} includes it)")
-    return tuple(sorted({k for _, k in asked if k <= bound}))
+    return tuple(sorted(fitting))
 
 
 class Sweep:
@@ -127,7 +125,8 @@ class Sweep:
         ``report`` is called with each point, how many were measured so far, and how many there will be in all,
         ``later`` ones included.
         """
-        left = [one for one in settings if not self._done(one)]
+        known = self.journal.points
+        left = [one for one in settings if one not in known or not known[one].good]
         total = self._measured + len(left) + later
         for engine in {one.engine for one in left if one.batch == 1}:
             warm_up(engine, self._strategy(engine), deep=looks_deep(self.graph))
@@ -138,17 +137,13 @@ class Sweep:
             self.journal.add(point)
             self._measured += 1
             report(self._measured, total, point)
-        return [self.journal.points[setting] for setting in settings]
+        return [known[setting] for setting in settings]
 
     def close(self) -> None:
         solver, self._solver = self._solver, None
         if solver is not None:
             with interrupts_held():
                 solver.close()
-
-    def _done(self, setting: Setting) -> bool:
-        known = self.journal.points.get(setting)
-        return known is not None and known.good
 
     def _strategy(self, engine: str) -> str:
         return self.config.bfs.strategy if engine == "level" else "auto"
@@ -182,12 +177,15 @@ class Sweep:
         each = repeats * len(self.sources)
         named = ("rounds_sent", "rounds_merged", "values_adopted", "values_received")
         predicted = [None, None] if (found := self._predict(setting)) is None else [len(units) * one for one in found]
-        ran_on, clocked = ("", 0.0) if solver is None else (solver.device, solver.on_clock_s - clocked)
         cpu_only, hybrid = (tuple(map(tuple, some.tolist())) for some in times)
-        point = replace(empty, ran_on=ran_on, cpu_only=cpu_only, hybrid=hybrid, on_clock_s=clocked, certified=2 * each)
-        point = replace(point, edges_cpu_only=float(edges[0]) / each, edges_hybrid=float(edges[1]) / each)
-        point = replace(point, predicted_cpu_only_s=predicted[0], predicted_s=predicted[1])
-        return replace(point, **{name: getattr(tally, name) / each for name in named})
+        if solver is not None:
+            empty = replace(empty, ran_on=solver.device, on_clock_s=solver.on_clock_s - clocked)
+        return replace(
+            empty, cpu_only=cpu_only, hybrid=hybrid, certified=2 * each,
+            edges_cpu_only=float(edges[0]) / each, edges_hybrid=float(edges[1]) / each,
+            predicted_cpu_only_s=predicted[0], predicted_s=predicted[1],
+            **{name: getattr(tally, name) / each for name in named},
+        )  # fmt: skip
 
     def _empty(self, setting: Setting) -> Point:
         k, known = setting.k, self.statistics

@@ -6,21 +6,29 @@ says which are missing. Without a trace of the ranks, or without their numbers, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hybrid.charts.markup import EMPTY, Markup, el, join
+from hybrid.charts.markup import EMPTY, Markup, el, percent
 from hybrid.charts.scale import window
-from hybrid.charts.units import DASH, SPACE, compact, count, number, plural, seconds, share, size, whole
+from hybrid.charts.units import DASH, SPACE, compact, count, number, plural, seconds, share, significant, size, whole
 from hybrid.report.blocks import DIRECTIONS
-from hybrid.report.events import Event, as_dict, as_list
-from hybrid.report.facts import Facts
+from hybrid.report.facts import Event, Facts, as_dict, as_list, span_of
 from hybrid.report.panels import LEGEND as STEPS
-from hybrid.report.pieces import Panel, draw_panels, figures, legend, legend_item, muted, section, zoomable
-from hybrid.report.ranks.lanes import MAX_LANES, STACK, Machine, hosts_of, machines_of, style_of
-from hybrid.report.ranks.picture import Budget, draw_ranks, is_dense
-from hybrid.report.ranks.tables import KINDS, rank_table, real, traffic_table
+from hybrid.report.panels import since
+from hybrid.report.pieces import Panel, draw_panels, figures, legend, legend_item, meter, muted, section, zoomable
+from hybrid.report.ranks.picture import (
+    MAX_LANES,
+    STACK,
+    Machine,
+    draw_ranks,
+    hosts_of,
+    is_dense,
+    machines_of,
+    short_names,
+    style_of,
+)
+from hybrid.report.tables import Row, table
 
 COLUMNS = 20_000  # in all lanes of all pictures together
 LEAST_COLUMNS, MOST_COLUMNS = 120, 600  # per lane
@@ -40,16 +48,40 @@ LEGEND = {
     "pack": "pack: makes and reads messages",
     "wait": "wait: in communication",
 }
-
-
-@dataclass(frozen=True)
-class _Search:
-    """One source's events by rank, and how long it took."""
-
-    source: str
-    run: Mapping[str, Any]
-    events: Mapping[int, Sequence[Event]]
-    lasted: float
+PHASES = {
+    "reduce": "reduce: mirrors to masters",
+    "broadcast": "broadcast: masters to mirrors",
+    "fold": "fold: mirrors to masters",
+    "spread": "spread: masters to mirrors",
+    "core": "core: masters to and from workers",
+    "parents": "parents: once, at the end",
+}
+ENCODINGS = {
+    "whole": "whole array",
+    "bitset": "bitset",
+    "offsets": "offsets",
+    "offsets16": "offsets, 16 bit",
+    "offsets32": "offsets, 32 bit",
+    "ids": "ids",
+    "values": "values",
+    "nothing": "empty: nothing new",
+}
+KINDS = ("compute", "pack", "wait")
+FIGURES: dict[str, tuple[str, Callable[[object], str]]] = {
+    "arcs": ("Arcs", count),
+    "masters": ("Masters", count),
+    "mirrors": ("Mirrors", count),
+    "compute_s": ("Compute", seconds),
+    "pack_s": ("Pack", seconds),
+    "wait_s": ("Wait", seconds),
+    "bytes": ("Sent", size),
+    "messages": ("Messages", count),
+    "rounds": ("Rounds", count),
+    "relaxations": ("Relaxations", count),
+    "redundant_relaxations": ("Redundant", count),
+}
+BAR_AFTER = 6  # figures: the bar of a rank's time stands behind its three times
+Search = Mapping[int, Sequence[Event]]  # one source's events, by rank
 
 
 def draw_ranks_section(facts: Facts) -> Markup:
@@ -91,15 +123,13 @@ def say_balance(ranks: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
     """How evenly the work was spread."""
     if len(rows) < 2:
         return "Over all sources. With a single rank there is nothing to balance."
-    imbalance = number(ranks.get("load_imbalance"))
-    busiest = max(rows, key=lambda one: real(one, "compute_s"))
+    imbalance, uneven = number(ranks.get("load_imbalance")), ""
+    if imbalance is not None:
+        busiest = count(max(rows, key=lambda one: real(one, "compute_s")).get("rank"))
+        longest = f"rank {busiest} computed longest, {imbalance:.2f} times the mean"
+        uneven = f" Load imbalance {imbalance:.2f}: {longest}."
     spent = ", ".join(f"{_part_of_time(rows, kind)}{SPACE}{kind}" for kind in KINDS)
-    if imbalance is None:
-        return f"Over all sources. Of the ranks' time {spent}."
-    return (
-        f"Over all sources. Load imbalance {imbalance:.2f}: rank {count(busiest.get('rank'))} computed longest, "
-        f"{imbalance:.2f} times the mean. Of the ranks' time {spent}."
-    )
+    return f"Over all sources.{uneven} Of the ranks' time {spent}."
 
 
 def say_bytes(totals: Mapping[str, Any], ranks: int) -> str:
@@ -124,10 +154,12 @@ def _draw_figures(facts: Facts, rows: Sequence[Mapping[str, Any]]) -> Markup:
     ranks, totals = facts.ranks, as_dict(facts.ranks.get("totals"))
     pairs, reached = real(totals, "pair_bytes"), real(facts.summary, "reached")
     relaxations = real(totals, "relaxations")
+    ratios = {"load imbalance": "load_imbalance", "arc imbalance": "arc_imbalance", "copies per vertex": "replication"}
     named = [
-        ("load imbalance", _two_digits(ranks.get("load_imbalance"))),
-        ("arc imbalance", _two_digits(ranks.get("arc_imbalance"))),
-        ("copies per vertex", _two_digits(ranks.get("replication"))),
+        *(
+            (name, DASH if (found := number(ranks.get(key))) is None else f"{found:.2f}")
+            for name, key in ratios.items()
+        ),
         ("time computing", _part_of_time(rows, "compute")),
         ("time waiting", _part_of_time(rows, "wait")),
         ("sent", size(totals.get("bytes"))),
@@ -135,11 +167,6 @@ def _draw_figures(facts: Facts, rows: Sequence[Mapping[str, Any]]) -> Markup:
         ("relaxations per vertex reached", f"{relaxations / reached:.2f}" if reached and relaxations else DASH),
     ]
     return figures(named)
-
-
-def _two_digits(value: object) -> str:
-    found = number(value)
-    return DASH if found is None else f"{found:.2f}"
 
 
 def _part_of_time(rows: Sequence[Mapping[str, Any]], kind: str) -> str:
@@ -154,61 +181,65 @@ def _draw_pictures(facts: Facts) -> list[Markup]:
     searches = _searches_of(facts)
     if not searches:
         return [muted("The trace has no events of the ranks: there is no picture of them.")]
-    hosts = hosts_of(facts.ranks)
+    hosts, runs = hosts_of(facts.ranks), {run.source: run.run for run in facts.runs}
     slowest = _worth_drawing(searches)
-    shown = [one for one in searches if one in slowest]
-    lanes = min(MAX_LANES, len({*hosts, *(rank for one in shown for rank in one.events)}))
+    shown = [source for source in searches if source in slowest]
+    lanes = min(MAX_LANES, len({*hosts, *(rank for source in shown for rank in searches[source])}))
     columns = max(LEAST_COLUMNS, min(MOST_COLUMNS, COLUMNS // (lanes * len(shown))))
-    budget = Budget(columns, max(60, POINTABLE // len(shown)))
-    panels = []
-    for i, one in enumerate(shown):
-        drawn = _draw_search(one, machines_of(hosts, one.events), budget, f"ranks{i}")
-        panels.append(Panel(one.source, drawn, el("span", seconds(one.lasted), class_="took")))
+    pointable, panels = max(60, POINTABLE // len(shown)), []
+    for i, source in enumerate(shown):
+        search, about = searches[source], say_search(runs.get(source, {}))
+        drawn = _draw_search(source, search, machines_of(hosts, search), f"ranks{i}", columns, pointable)
+        drawn.insert(1, muted(about) if runs.get(source) else EMPTY)
+        panels.append(Panel(source, drawn, el("span", seconds(_lasted(search)), class_="took")))
     opened = shown.index(slowest[0])
     few = "the slowest source is" if len(shown) == 1 else f"the {len(shown)} slowest sources are"
     left_out = muted(f"Of {len(searches):,} sources {few} drawn.") if len(shown) < len(searches) else EMPTY
     return [el("div", *draw_panels(panels, opened, left_out, "ranks-"), class_="group")]
 
 
-def _worth_drawing(searches: Sequence[_Search]) -> list[_Search]:
+def _lasted(search: Search) -> float:
+    begin, end = span_of([event for own in search.values() for event in own])
+    return end - begin
+
+
+def _worth_drawing(searches: Mapping[str, Search]) -> list[str]:
     """The slowest first, as many as there is room for."""
-    found: list[_Search] = []
+    found: list[str] = []
     columns = 0
-    for search in sorted(searches, key=lambda one: -one.lasted):
-        columns += sum(min(LEAST_COLUMNS, 2 * len(own)) for own in search.events.values())
+    for source in sorted(searches, key=lambda one: -_lasted(searches[one])):
+        columns += sum(min(LEAST_COLUMNS, 2 * len(own)) for own in searches[source].values())
         if found and (columns > COLUMNS or len(found) == MAX_PICTURES):
             break
-        found.append(search)
+        found.append(source)
     return found
 
 
-def _searches_of(facts: Facts) -> list[_Search]:
+def _searches_of(facts: Facts) -> dict[str, Search]:
     """The sources of which the ranks' trace knows something, in the order of the summary."""
-    by_source: dict[str, dict[int, list[Event]]] = {}
+    by_source: dict[str, dict[int, list[Event]]] = {run.source: {} for run in facts.runs}
     for rank, events in facts.rank_events.items():
         for event in events:
             if event.source is not None:
                 by_source.setdefault(event.source, {}).setdefault(rank, []).append(event)
-    order = {run.source: i for i, run in enumerate(facts.runs)}
-    runs = {run.source: run.run for run in facts.runs}
-    searches = []
-    for source in sorted(by_source, key=lambda one: order.get(one, len(order))):
-        own = [event for some in by_source[source].values() for event in some]
-        lasted = max(event.t1 for event in own) - min(event.t0 for event in own)
-        searches.append(_Search(source, runs.get(source, {}), by_source[source], lasted))
-    return searches
+    return {source: search for source, search in by_source.items() if search}
 
 
-def _draw_search(search: _Search, machines: Sequence[Machine], budget: Budget, name: str) -> list[Markup]:
-    own = [event for some in search.events.values() for event in some]
-    scale = window(min(event.t0 for event in own), max(event.t1 for event in own))
-    title = f"Ranks over time, source {search.source}"
-    drawing = draw_ranks(machines, scale, budget, name=name, title=title)
-    about = f"{seconds(scale.span)}, beginning {seconds(scale.start)} into the job"
+def _draw_search(
+    source: str, search: Search, machines: Sequence[Machine], name: str, columns: int, pointable: int
+) -> list[Markup]:
+    own = [event for some in search.values() for event in some]
+    scale, title = window(*span_of(own)), f"Ranks over time, source {source}"
+    drawing = draw_ranks(machines, scale, columns=columns, pointable=pointable, name=name, title=title)
+    used = {style_of(event) for event in own if event.actor != "npu"}
+    items = [legend_item(f"r-{style}", LEGEND[style]) for style in STACK if style in used]
+    if any(event.kind == "round" for event in own):
+        items.append(legend_item("k-round", "round of the machine's NPU worker"))
+    items.append(legend_item("band", "nothing recorded"))
     return [
-        zoomable(name, f"Source {search.source}", drawing, about),
-        muted(say_search(search.run)) if search.run else EMPTY,
-        _draw_legend(own, dense=is_dense(machines)),
+        zoomable(name, f"Source {source}", drawing, since(scale)),
+        legend(items, "legend dense" if is_dense(machines) else "legend"),
+        muted("Where events are too short to draw, heights are their shares of the time."),
     ]
 
 
@@ -227,11 +258,90 @@ def say_search(run: Mapping[str, Any]) -> str:
     return f"{said}." if said else ""
 
 
-def _draw_legend(events: Sequence[Event], *, dense: bool) -> Markup:
-    used = {style_of(event) for event in events if event.actor != "npu"}
-    items = [legend_item(f"r-{style}", LEGEND[style]) for style in STACK if style in used]
-    if any(event.kind == "round" for event in events):
-        items.append(legend_item("k-round", "round of the machine's NPU worker"))
-    items.append(legend_item("band", "nothing recorded"))
-    note = muted("Where events are too short to draw, heights are their shares of the time.")
-    return join([legend(items, "legend dense" if dense else "legend"), note])
+# ------------------------------------------------------------------------------------------------- the tables
+
+
+def real(facts: Mapping[str, Any], name: str) -> float:
+    """A figure that must not be negative; 0 when it is missing."""
+    return max(0.0, number(facts.get(name)) or 0.0)
+
+
+def rank_table(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """One row per rank, their sums, and the largest against the mean."""
+    named = [str(one.get("host") or DASH) for one in rows]
+    hosts = short_names(set(named))
+    longest = max(sum(real(one, f"{kind}_s") for kind in KINDS) for one in rows)
+    first: dict[str, list[object]] = {"Rank": [*(count(one.get("rank")) for one in rows), "all", "largest / mean"]}
+    if len(hosts) > 1:
+        first["Machine"] = [*(hosts[host] for host in named), "", ""]
+    figures_of: dict[str, list[object]] = {
+        head: [*(written(one.get(name)) for one in rows), written(_sum(rows, name)), _uneven(rows, name)]
+        for name, (head, written) in FIGURES.items()
+    }
+    figures_of["Rounds"][-2] = ""  # all ranks make the same
+    columns = [*first.items(), *figures_of.items()]
+    columns.insert(len(first) + BAR_AFTER, ("Its time", [*(_time_bar(one, longest) for one in rows), EMPTY, EMPTY]))
+    lines = list(zip(*(cells for _, cells in columns), strict=True))
+    sums = [Row(cells, "sum") for cells in lines[-2:]] if len(rows) > 1 else []
+    caption, text = "Ranks: what each held, did and sent, over all sources", range(len(first))
+    body, heads = [Row(cells) for cells in lines[:-2]], [head for head, _ in columns]
+    return el("div", table(heads, body, text_columns=text, caption=caption, sums=sums), class_="each")
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> float | int:
+    return sum(real(one, name) if name.endswith("_s") else whole(one.get(name)) for one in rows)
+
+
+def _uneven(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    values = [real(one, name) for one in rows]
+    total = sum(values)
+    return f"{max(values) * len(values) / total:.2f}" if total else DASH
+
+
+def _time_bar(one: Mapping[str, Any], longest: float) -> Markup:
+    """Compute, pack and wait as one bar; the longest of all ranks fills the cell."""
+    if longest <= 0:
+        return EMPTY
+    x, parts = 0.0, []
+    for kind in KINDS:
+        width = 100 * real(one, f"{kind}_s") / longest
+        parts.append(el("rect", x=percent(x), width=percent(width), height=12, class_=f"r-{kind}"))
+        x += width
+    whole_time = sum(real(one, f"{kind}_s") for kind in KINDS)
+    tip = ", ".join(f"{kind} {share(real(one, f'{kind}_s'), whole_time)}" for kind in KINDS)
+    return el("svg", el("title", tip), *parts, class_="times", width=110, height=12, role="img")
+
+
+def traffic_table(traffic: Mapping[str, Any]) -> Markup:
+    """Bytes and messages by phase and encoding, as bars with their numbers. Nothing when nothing travelled."""
+    order = {name: i for i, name in enumerate(ENCODINGS)}
+    found = []
+    for phase, forms in traffic.items():
+        for encoding, tally in sorted(as_dict(forms).items(), key=lambda one: order.get(one[0], len(order))):
+            sent, messages = real(as_dict(tally), "bytes"), real(as_dict(tally), "messages")
+            if sent or messages:
+                found.append((phase, encoding, sent, messages))
+    if not found:
+        return EMPTY
+    most_bytes, most_messages = max(one[2] for one in found), max(one[3] for one in found)
+    rows, previous = [], None
+    for phase, encoding, sent, messages in found:
+        each = sent / messages if messages else 0.0
+        cells: list[object] = [
+            "" if phase == previous else PHASES.get(phase, phase),
+            ENCODINGS.get(encoding, encoding),
+            _bar(sent, most_bytes, "r-bytes"),
+            size(sent),
+            _bar(messages, most_messages, "r-messages"),
+            count(messages),
+            size(float(significant(each).replace(",", ""))) if sent else DASH,
+        ]
+        rows.append(Row(cells))
+        previous = phase
+    heads = ["Phase", "Encoding", "Bytes", "", "Messages", "", "Per message"]
+    body = table(heads, rows, text_columns=(0, 1, 2, 4), caption="Bytes and messages by phase and encoding")
+    return el("div", body, class_="traffic")
+
+
+def _bar(value: float, most: float, style: str) -> Markup:
+    return meter(max(1.0, 100 * value / most), style) if value and most else EMPTY

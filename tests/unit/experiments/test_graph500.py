@@ -145,8 +145,8 @@ def test_a_run_equals_the_naive_reference(batch: bool) -> None:
     outcome = run_benchmark(Plan(scale=7, edge_factor=4, keys=20, batch=batch))
     edges = kronecker(7, 4, 2)
     pairs = list(zip(edges.src.tolist(), edges.dst.tolist(), strict=True))
-    assert len(outcome.checked) == 20
-    for search in outcome.checked:
+    assert len(outcome.searches) == 20
+    for search in outcome.searches:
         level = naive.bfs_levels(pairs, False, search.key)
         assert (search.reached, search.depth) == (len(level), max(level.values()))
         assert search.edges == sum(u in level for u, _ in pairs)

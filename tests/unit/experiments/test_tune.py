@@ -409,10 +409,10 @@ def test_counts_go_up_to_the_end_of_the_sweep(run: Run, capsys: pytest.CaptureFi
 
 def test_a_mark_is_drawn_beside_the_cpu_that_was_measured_with_it() -> None:
     """The load doubled between two points: each is drawn with its own CPU."""
-    from hybrid.experiments.tune.figures import _time_figures
+    from hybrid.experiments.tune.report import _time_figures
 
     early, late = point(64, cpu=2.0, hybrid=1.0), point(128, cpu=4.0, hybrid=2.0)
     assert early.gain == late.gain == 2.0
-    (figure,) = _time_figures([early, late], axis([64, 128], "k", str, log=True), [64, 128])
+    (figure,) = _time_figures([early, late], [64, 128])
     told = re.findall(r"<title>CPU only, in turns with it: k = (\d+), degree from 3: median ([^,]*),", figure)
     assert told == [("64", seconds(2.0)), ("128", seconds(4.0))]

@@ -21,10 +21,9 @@ from hybrid.charts.scale import LogScale, window
 from hybrid.charts.units import SPACE
 from hybrid.report import render_page, write_report
 from hybrid.report.blocks import block_of, gather, gather_merges, join_waits
-from hybrid.report.breakdown import phases_of
-from hybrid.report.events import read_events
-from hybrid.report.facts import Facts
+from hybrid.report.facts import Facts, read_events
 from hybrid.report.frontier import bars_of
+from hybrid.report.page import phases_of
 
 VOID = {"br", "col", "hr", "meta", "link", "input"}
 HOSTILE = "<script>alert('x')</script>\"&\x00\ud800"

@@ -28,10 +28,18 @@ from hybrid.charts.scale import window
 from hybrid.ranks.summary import add_statistics, describe_part, describe_ranks, describe_search
 from hybrid.ranks.trace import rank_actor
 from hybrid.report import render_page
-from hybrid.report.events import read_events, split_by_rank
-from hybrid.report.facts import Facts
-from hybrid.report.ranks.lanes import MAX_LANES, STACK, RankLane, columns_of, hosts_of, machines_of, short_names
-from hybrid.report.ranks.picture import UNITS, outlines_of
+from hybrid.report.facts import Facts, read_events, split_by_rank
+from hybrid.report.ranks.picture import (
+    MAX_LANES,
+    STACK,
+    UNITS,
+    RankLane,
+    columns_of,
+    hosts_of,
+    machines_of,
+    outlines_of,
+    short_names,
+)
 from hybrid.report.ranks.section import say_bytes
 from tests.unit.report.test_report import HOSTILE, Page, junk
 
