@@ -12,13 +12,14 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from hybrid.results.trace import Event, Trace, plain_number
+from hybrid.results.trace import Event, plain_number
 from hybrid.service.http.problems import Problem
+from hybrid.worker.simulated import SimulatedTrace
 
 Published = tuple[str, dict[str, Any]]  # kind and data
 _BEAT_S = 15.0  # a comment this often keeps proxies from closing a silent stream
 _MOST_WAITING = 2000
-_TOUCHED = ("wait", "merge", "take_back")  # what the CPU does because of a device
+_MOST_EVENTS = 20000
 
 
 class Listener:
@@ -126,21 +127,16 @@ def as_sse(kind: str, data: dict[str, Any]) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data, default=plain_number)}\n\n".encode()
 
 
-class LiveTrace(Trace):
+class LiveTrace(SimulatedTrace):
     """A job's trace whose events are seen while they happen."""
 
-    def __init__(self, bus: EventBus, job: str, most: int = 20000) -> None:
-        super().__init__()
-        self._bus, self._job, self._most = bus, job, most
-        self.left_out = 0
-        self.simulated: str | None = None  # the device that is only a model, if it is one
+    def __init__(self, bus: EventBus, job: str) -> None:
+        super().__init__(None)
+        self._bus, self._job = bus, job
 
     def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
-        if self.simulated is not None and (actor == "npu" or kind in _TOUCHED):
-            facts["simulated"] = self.simulated
         event = super().add(actor, kind, t0, t1, **facts)
-        if len(self.events) > self._most:  # a job of very many steps keeps its latest
+        if len(self.events) > _MOST_EVENTS:  # a job of very many steps keeps its latest
             del self.events[0]
-            self.left_out += 1
         self._bus.publish("trace", {"job": self._job, **event})
         return event

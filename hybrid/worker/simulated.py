@@ -55,15 +55,18 @@ def simulated_solver(config: Config) -> SimulatedSolver | None:
 
 
 class SimulatedTrace(Trace):
-    """A trace in which every event of the device, and of the CPU because of it, carries ``simulated: <device>``."""
+    """A trace in which every event of the device, and of the CPU because of it, carries ``simulated: <device>``.
 
-    def __init__(self, label: str) -> None:
+    ``label`` None: the device, if there is one, is real.
+    """
+
+    def __init__(self, label: str | None) -> None:
         super().__init__()
-        self._label = label
+        self.label = label
 
     def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
-        if actor == "npu" or kind in _TOUCHED:
-            facts["simulated"] = self._label
+        if self.label is not None and (actor == "npu" or kind in _TOUCHED):
+            facts["simulated"] = self.label
         return super().add(actor, kind, t0, t1, **facts)
 
 
