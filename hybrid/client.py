@@ -65,20 +65,18 @@ class Client:
     # ---------------------------------------------------------------------------------------- graphs
 
     def graphs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._json("GET", "/v1/graphs")["graphs"]
-        return found
+        return list(self._json("GET", "/v1/graphs")["graphs"])
 
     def graph(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._json("GET", f"/v1/graphs/{name}")
-        return found
+        return self._json("GET", f"/v1/graphs/{name}")
 
     def open(self, path: str, *, id: str | None = None, directed: bool | None = None) -> str:
         """Open a file below a data root of the service; the graph's id, when it is ready."""
-        return self._ready(self._json("POST", "/v1/graphs", {"path": path, "id": id, "directed": directed}))
+        return self._open({"path": path, "id": id, "directed": directed})
 
     def generate(self, kind: str = "kronecker", *, id: str | None = None, **options: int) -> str:
         """Have a graph generated; its id, when it is ready."""
-        return self._ready(self._json("POST", "/v1/graphs", {"generator": {"kind": kind, **options}, "id": id}))
+        return self._open({"generator": {"kind": kind, **options}, "id": id})
 
     def upload(self, file: str | PathLike[str], id: str, *, directed: bool | None = None) -> str:
         """Send a graph file; the graph's id, when it is ready."""
@@ -108,8 +106,7 @@ class Client:
 
     def levels(self, graph: str, source: int) -> list[int]:
         """How many vertices are at distance 0, 1, 2, ..."""
-        found: list[int] = self._ask(graph, "levels", source=source)["sizes"]
-        return found
+        return list(self._ask(graph, "levels", source=source)["sizes"])
 
     # ------------------------------------------------------------------------------------------ jobs
 
@@ -121,29 +118,25 @@ class Client:
             "graph": graph, "algorithm": algorithm, "source": source, "deadline_s": deadline_s,
             "options": {name.replace("__", "."): value for name, value in options.items()},
         }  # fmt: skip
-        job: str = self._json("POST", "/v1/jobs", body)["id"]
-        return job
+        return str(self._json("POST", "/v1/jobs", body)["id"])
 
     def job(self, job: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._json("GET", f"/v1/jobs/{job}")
-        return found
+        return self._json("GET", f"/v1/jobs/{job}")
 
     def wait(self, job: str, timeout_s: float = 3600.0) -> dict[str, Any]:
         """The job when it is over; ServiceError if it failed or was cancelled, TimeoutError if it is not in time."""
         end = time.monotonic() + timeout_s
         while True:
             left = max(0.0, min(30.0, end - time.monotonic()))
-            found: dict[str, Any] = json.loads(self._send("GET", f"/v1/jobs/{job}", {"wait_s": f"{left:.3f}"}))
+            found = self._json("GET", f"/v1/jobs/{job}", query={"wait_s": f"{left:.3f}"})
             state = found["state"]
             if state in _OVER:
                 break
             if not left:
                 raise TimeoutError(f"job {job} is {state} after {timeout_s:g} s")
         if state != "done":
-            problem = found["problem"] or {}
-            raise ServiceError(
-                409, problem.get("detail", f"job {job} is {state}"), problem.get("fix", "submit it again")
-            )
+            problem = {"detail": f"job {job} is {state}", "fix": "submit it again", **(found["problem"] or {})}
+            raise ServiceError(409, problem["detail"], problem["fix"])
         return found
 
     def cancel(self, job: str) -> None:
@@ -151,8 +144,11 @@ class Client:
 
     def result(self, job: str, run: int = 0) -> dict[str, np.ndarray]:
         """``vertex`` and the arrays of a done job."""
-        names = ["vertex", *self.job(job)["summary"]["columns"]]
-        return {name: self._array(job, name, run) for name in names}
+        found = {}
+        for name in ("vertex", *self.job(job)["summary"]["columns"]):
+            content = self._send("GET", f"/v1/jobs/{job}/result/{name}.npy", {"run": run})
+            found[name] = read_npy(io.BytesIO(content))
+        return found
 
     def events(self, job: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """(kind, data) of what happens, as it happens."""
@@ -174,33 +170,30 @@ class Client:
 
     # ------------------------------------------------------------------------------------------ wire
 
-    def _array(self, job: str, name: str, run: int) -> np.ndarray:
-        content = self._send("GET", f"/v1/jobs/{job}/result/{name}.npy", {"run": str(run)})
-        return read_npy(io.BytesIO(content))
+    def _open(self, wanted: dict[str, Any]) -> str:
+        return self._ready(self._json("POST", "/v1/graphs", wanted))
 
     def _ready(self, graph: dict[str, Any]) -> str:
         name = graph["id"]
         while graph["state"] in ("waiting", "loading"):
-            graph = json.loads(self._send("GET", f"/v1/graphs/{name}", {"wait_s": "30"}))
+            graph = self._json("GET", f"/v1/graphs/{name}", query={"wait_s": 30})
         if graph["state"] != "ready":
             raise ServiceError(422, graph["problem"]["detail"], graph["problem"]["fix"])
         return str(name)
 
-    def _ask(self, graph: str, what: str, **query: int) -> Any:
-        return json.loads(self._send("GET", f"/v1/graphs/{graph}/{what}", {k: str(v) for k, v in query.items()}))
+    def _ask(self, graph: str, what: str, **query: int) -> dict[str, Any]:
+        return self._json("GET", f"/v1/graphs/{graph}/{what}", query=query)
 
-    def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    def _json(self, method: str, path: str, body: Any = None, query: Any = None) -> dict[str, Any]:
         content = None if body is None else json.dumps(body).encode()
-        return json.loads(self._send(method, path, {}, content, "application/json"))
+        found: dict[str, Any] = json.loads(self._send(method, path, query, content, "application/json"))
+        return found
 
-    def _send(
-        self, method: str, path: str, query: dict[str, str] | None = None, content: bytes | BinaryIO | None = None,
-        kind: str = "",
-    ) -> bytes:  # fmt: skip
+    def _send(self, *request: Any) -> bytes:
         end = time.monotonic() + self._patience_s
         while True:
             try:
-                return self._once(method, path, query, content, kind)
+                return self._once(*request)
             except ServiceError as error:
                 if error.retry_after_s is None or time.monotonic() + error.retry_after_s > end:
                     raise
@@ -212,7 +205,7 @@ class Client:
 
     @contextlib.contextmanager
     def _answer(
-        self, method: str, path: str, query: dict[str, str] | None = None, content: bytes | BinaryIO | None = None,
+        self, method: str, path: str, query: dict[str, Any] | None = None, content: bytes | BinaryIO | None = None,
         kind: str = "",
     ) -> Iterator[HTTPResponse]:  # fmt: skip
         headers = self._headers | ({"Content-Type": kind} if content is not None else {})
@@ -281,22 +274,17 @@ class _Connections:
         """A connection, and whether it was used before."""
         with contextlib.suppress(IndexError):
             while connection := self._idle.pop():
-                if not _has_input(connection):
+                waiting = select.poll()
+                waiting.register(connection.sock, select.POLLIN)
+                if not waiting.poll(0):
                     return connection, True
-                connection.close()  # the service has closed it
+                connection.close()  # what came in between two requests is the end: the service has closed it
         host, port = (self._host, self._port) if self._proxy is None else (self._proxy.hostname or "", self._proxy.port)
         new = HTTPSConnection if self._secure else HTTPConnection
         connection = new(host, port, timeout=self._timeout_s, blocksize=_PIECE_BYTES)
         if self._proxy is not None and self._secure:
             connection.set_tunnel(self._host, self._port, self._to_proxy)
         return connection, False
-
-
-def _has_input(connection: HTTPConnection) -> bool:
-    """Whether something came in between two requests: the end, for an answer would have no request."""
-    waiting = select.poll()
-    waiting.register(connection.sock, select.POLLIN)
-    return bool(waiting.poll(0))
 
 
 def _refusal(answer: HTTPResponse) -> ServiceError:
@@ -306,8 +294,6 @@ def _refusal(answer: HTTPResponse) -> ServiceError:
         problem = json.loads(answer.read())
     except ValueError:
         problem = {}
+    detail, fix = problem.get("detail", answer.reason), problem.get("fix", "see the service's log")
     later = answer.headers.get("Retry-After")
-    return ServiceError(
-        answer.status, problem.get("detail", answer.reason), problem.get("fix", "see the service's log"),
-        None if later is None else float(later),
-    )  # fmt: skip
+    return ServiceError(answer.status, detail, fix, None if later is None else float(later))

@@ -46,7 +46,7 @@ def end_marked(mark: str, limit_s: float) -> None:
     until = time.monotonic() + limit_s
     while (left := marked_pids(mark)) and time.monotonic() < until:
         for pid in left:
-            _kill(pid, mark)
+            kill_marked(pid, mark)
         time.sleep(_LOOK_S)
 
 
@@ -57,7 +57,7 @@ def marked_pids(mark: str) -> list[int]:
     return []
 
 
-def _kill(pid: int, mark: str) -> None:
+def kill_marked(pid: int, mark: str) -> None:
     """Through a handle that is taken before the second look: never another process with the same number."""
     with contextlib.suppress(OSError, AttributeError):  # a Python built for an old kernel knows no handles
         handle = os.pidfd_open(pid)

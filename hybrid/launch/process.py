@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO
 
 from exchange.filesystem.scratch import remove_folder
 from hybrid.errors import EnvironmentProblem
@@ -117,7 +119,8 @@ def _forward(process: subprocess.Popen[bytes], output: LaunchOutput, launch_time
     deadline = time.monotonic() + launch_timeout_s
     with selectors.DefaultSelector() as selector:
         for stream, to in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-            selector.register(stream, selectors.EVENT_READ, _Lines(stream, to, output))
+            show = partial(print, file=to, flush=True)
+            selector.register(stream, selectors.EVENT_READ, Lines(stream, output, show))
         while selector.get_map():
             for ready, _ in selector.select(_LOOK_INTERVAL_S):
                 if not ready.data.pump():
@@ -135,11 +138,11 @@ def _forward(process: subprocess.Popen[bytes], output: LaunchOutput, launch_time
     return process.wait()
 
 
-class _Lines:
-    """One stream, cut into lines."""
+class Lines:
+    """One stream, cut into lines, of which those that ``output`` lets pass are shown."""
 
-    def __init__(self, stream: IO[bytes], to: TextIO, output: LaunchOutput) -> None:
-        self._stream, self._to, self._output = stream, to, output
+    def __init__(self, stream: IO[bytes], output: LaunchOutput, show: Callable[[str], None]) -> None:
+        self._stream, self._output, self._show = stream, output, show
         self._rest = b""
 
     def pump(self) -> bool:
@@ -150,8 +153,7 @@ class _Lines:
             lines.append(self._rest)
         for line in lines:
             for shown in self._output.feed(line.decode(errors="replace").rstrip("\r")):
-                self._to.write(shown + "\n")
-        self._to.flush()
+                self._show(shown)
         return bool(block)
 
 

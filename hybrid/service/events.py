@@ -18,6 +18,7 @@ from hybrid.service.http.problems import Problem
 Published = tuple[str, dict[str, Any]]  # kind and data
 _BEAT_S = 15.0  # a comment this often keeps proxies from closing a silent stream
 _MOST_WAITING = 2000
+_MOST_EVENTS = 20000
 
 
 class Listener:
@@ -128,15 +129,13 @@ def as_sse(kind: str, data: dict[str, Any]) -> bytes:
 class LiveTrace(Trace):
     """A job's trace whose events are seen while they happen."""
 
-    def __init__(self, bus: EventBus, job: str, most: int = 20000) -> None:
+    def __init__(self, bus: EventBus, job: str) -> None:
         super().__init__()
-        self._bus, self._job, self._most = bus, job, most
-        self.left_out = 0
+        self._bus, self._job = bus, job
 
     def add(self, actor: str, kind: str, t0: float, t1: float | None = None, **facts: Any) -> Event:
         event = super().add(actor, kind, t0, t1, **facts)
-        if len(self.events) > self._most:  # a job of very many steps keeps its latest
+        if len(self.events) > _MOST_EVENTS:  # a job of very many steps keeps its latest
             del self.events[0]
-            self.left_out += 1
         self._bus.publish("trace", {"job": self._job, **event})
         return event

@@ -10,6 +10,7 @@ import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,24 +21,22 @@ from hybrid.algorithms.algorithm import Algorithm
 from hybrid.config.schema import Config, GeneratorConfig, GraphConfig
 from hybrid.graphs.opening import cache_folder
 from hybrid.job.engines import SHARING
-from hybrid.job.warm_up import warm_up_batches
 from hybrid.registry import ALGORITHMS
 from hybrid.service.catalogue import Catalogue, Entry, open_entry
 from hybrid.service.data_roots import DataRoots, ldbc_parts
 from hybrid.service.events import EventBus
 from hybrid.service.http.problems import Problem, problem_of, shutting_down
 from hybrid.service.metrics import Metrics
+from hybrid.service.queue import searches
 from hybrid.service.queue.compute import Compute, Stopped
 from hybrid.service.queue.disk import Disk
 from hybrid.service.queue.estimates import Limits
 from hybrid.service.queue.jobs import CANCELLED, OVER, Job, JobBook
 from hybrid.service.queue.journal import Journal
 from hybrid.service.queue.runner import Runner, job_config
-from hybrid.service.queue.searches import Answering, Batches, SearchQuery
-from hybrid.service.rank_pool.jobs import PoolJobs
+from hybrid.service.queue.searches import Answering, SearchQuery
 from hybrid.service.rank_pool.pool import RankPool
 from hybrid.service.worker.pool import Workers
-from hybrid.service.worker.searches import BatchHelp
 from hybrid.terminal import plural
 
 T = TypeVar("T")
@@ -56,40 +55,34 @@ class Load:
     stop_reason: str = ""
 
     def carry_out(self) -> None:
-        entry, bus, journal = self.entry, self.service.bus, self.service.journal
-        bus.publish("graph", entry.to_dict())
-        opened = False
+        entry, service = self.entry, self.service
+        service.bus.publish("graph", entry.to_dict())
         if entry.kept and not self.stop_reason:
-            journal.begin_loading(entry.id)
+            service.journal.begin_loading(entry.id)
         try:
-            with self.service.compute.interruptible(), bounded(self.service.limits.while_reading(lambda: None)):
-                open_entry(entry, self.service.settings.max_vertices)
-            opened = True
+            with service.compute.interruptible(), bounded(service.limits.while_reading(lambda: None)):
+                open_entry(entry, service.settings.max_vertices)
         except Stopped:
             entry.state = "waiting"  # a shutdown, after which the journal knows the graph; or it is to be removed
         except Exception:
             if entry.problem is not None and entry.problem.status == 500:
                 _log.exception("graph %s", entry.id)
+        cancelled = self.stop_reason == CANCELLED
         if entry.store is not None:
-            self._note_store(entry.store)
-        if entry.kept and self.stop_reason != CANCELLED:  # else another graph may have the name by now
-            journal.end_loading(entry.id)
-        if opened:
+            with contextlib.suppress(OSError):
+                service.disk.note_store(entry.store, entry.built)
+            if cancelled and "upload" in entry.origin:
+                service.disk.drop_store(entry.store)
+        if entry.kept and not cancelled:  # else another graph may have the name by now
+            service.journal.end_loading(entry.id)
+        if entry.state == "loading":
             entry.state = "ready"  # from here on it may be asked, unloaded, and its store removed
         entry.load = None
         _log.info("graph", extra={"facts": {"graph": entry.id, "state": entry.state, "s": round(entry.seconds, 3)}})
-        if self.stop_reason == CANCELLED:
-            return
-        bus.publish("graph", entry.to_dict())
-        if entry.state == "ready":
-            self.service.settle_worker(entry)
-
-    def _note_store(self, store: Path) -> None:
-        disk = self.service.disk
-        with contextlib.suppress(OSError):
-            disk.note_store(store, self.entry.built)
-        if self.stop_reason == CANCELLED and "upload" in self.entry.origin:
-            disk.drop_store(store)
+        if not cancelled:
+            service.bus.publish("graph", entry.to_dict())
+            if entry.state == "ready":
+                service.settle_worker(entry)
 
 
 class Service:
@@ -99,24 +92,17 @@ class Service:
         self.config, self.settings = config, config.service
         settings = config.service
         self.metrics = Metrics()
-        self.batches = Batches(self.metrics.count_batch)
-        self.compute = Compute(
-            self.batches.answer, query_queue=settings.query_queue, job_queue=settings.job_queue,
-            max_batch=settings.max_batch, wait_s=settings.wait_ms / 1e3, batching=settings.batching,
-        )  # fmt: skip
+        self.compute = Compute(partial(searches.answer, observe=self.metrics.count_batch), settings)
         self.bus = EventBus(settings.max_listeners)
         self.catalogue = Catalogue(settings)
         self.journal = Journal(Path(settings.journal_dir).expanduser())
         self.roots = DataRoots(settings.data_roots)
         self.limits = Limits(settings)
         self.workers = Workers(config, self.journal.folder, self._tell_workers)
-        self.runner = Runner(self.catalogue, self.compute, self.journal, self.bus, self.metrics, self.workers)
         self.rank_pool = RankPool(config) if config.ranks > 1 else None
-        if self.rank_pool is not None:
-            self.runner.rank_pool = PoolJobs(self.rank_pool, config, self.catalogue)
-        self.book = self.runner.book = JobBook(self.journal, self.compute, self.bus, settings.keep_jobs)
+        self.book = JobBook(self.journal, self.compute, self.bus, settings.keep_jobs)
         self.disk = Disk(settings.disk_bytes, self.cache, self.journal, self.catalogue, self.book)
-        self.runner.disk = self.disk
+        self.runner = Runner(self)
         self.started = time.time()
         self.draining = False
         self.connections: Any = None  # of the server, once there is one
@@ -133,28 +119,26 @@ class Service:
             try:
                 name, origin = document["id"], document["origin"]
                 config = self._config_of(name, origin)
-                if self.journal.died_loading(name):
-                    self._set_aside(self.catalogue.add(name, origin, config))
+                died = self.journal.died_loading(name)
+                entry = self.catalogue.add(name, origin, config)
+                if died:  # it is not opened again unasked: that process might be this one's next
+                    detail = "the service ended while it opened this graph, so it was not opened again"
+                    entry.state = "failed"
+                    entry.problem = Problem(503, detail, f"POST /v1/graphs/{name}/open to try again, or DELETE it")
+                    _log.warning("graph %s: %s", name, detail)
                 else:
-                    self._take_in(name, origin, config, accepted=True)
+                    self._load(entry, accepted=True)
             except Exception as error:  # a file that has gone, or is another by now, keeps no other graph from opening
                 _log.warning("journal: graph %s is not opened again: %s", document["id"], error)
         if self.settings.preload:
             wanted = self.config.graph
             origin = {"preload": wanted.path or dataclasses.asdict(wanted.generator)}
             if not any(entry.origin == origin for entry in self.catalogue.all()):
-                self._take_in(None, origin, wanted, accepted=True, keep=False)
+                self._load(self.catalogue.add(None, origin, wanted), accepted=True, keep=False)
         for document in self.journal.jobs():
             job = self.book.restore(document, self.runner)
             if job.state not in OVER:
                 self.compute.submit(job, accepted=True)
-
-    def _set_aside(self, entry: Entry) -> None:
-        """A graph that a process ended of is not opened again unasked: that process might be this one's next."""
-        detail = "the service ended while it opened this graph, so it was not opened again"
-        fix = f"POST /v1/graphs/{entry.id}/open to try again, or DELETE it"
-        entry.state, entry.problem = "failed", Problem(503, detail, fix)
-        _log.warning("graph %s: %s", entry.id, detail)
 
     def close(self) -> None:
         self._files.shutdown(cancel_futures=True)
@@ -170,10 +154,7 @@ class Service:
         assert entry.searcher is not None
         try:
             with self.compute.interruptible():
-                plans = self.workers.settle(entry.id, entry.graph)
-                if plans is not None and plans.core is not None and plans.batch.mode != "off":
-                    warm_up_batches()
-                    entry.searcher.helper = BatchHelp(self.workers, plans)
+                entry.searcher.helper = self.workers.settle(entry.id, entry.graph)
         except Stopped:
             return
         except Exception:
@@ -209,7 +190,9 @@ class Service:
 
     def add_graph(self, name: str | None, origin: Origin) -> Entry:
         """Register a graph from a path or a generator; it is opened soon."""
-        return self._take_in(name, origin, self._config_of(name or "", origin))
+        config = self._config_of(name or "", origin)
+        self.compute.require_room()
+        return self._load(self.catalogue.add(name, origin, config))
 
     def add_upload(self, name: str, file: Path, origin: Origin) -> Entry:
         """Register a graph from a file that was uploaded; it becomes the journal's."""
@@ -223,14 +206,12 @@ class Service:
         except OSError:
             self.catalogue.drop(entry)
             raise
-        return self._load(entry, accepted=False)
+        return self._load(entry)
 
     def _config_of(self, name: str, origin: Origin) -> GraphConfig:
-        directed = origin.get("directed")
-        base = dataclasses.replace(
-            self.config.graph, path=None, format=origin.get("format", "auto"),
-            directed="auto" if directed is None else directed,
-        )  # fmt: skip
+        form, directed = origin.get("format", "auto"), origin.get("directed")
+        directed = "auto" if directed is None else directed
+        base = dataclasses.replace(self.config.graph, path=None, format=form, directed=directed)
         if "upload" in origin:
             return dataclasses.replace(base, path=str(self.journal.upload_file(name)))
         if origin.get("path") is not None:
@@ -241,18 +222,11 @@ class Service:
         self.limits.of_generator(wanted)
         return dataclasses.replace(base, generator=wanted)
 
-    def _take_in(
-        self, name: str | None, origin: Origin, config: GraphConfig, *, accepted: bool = False, keep: bool = True
-    ) -> Entry:
-        if not accepted:
-            self.compute.require_room()
-        entry = self.catalogue.add(name, origin, config)
+    def _load(self, entry: Entry, *, accepted: bool = False, keep: bool = True) -> Entry:
+        """Take a graph in that is in the catalogue already. ``accepted``: by an earlier process."""
         entry.kept = keep
-        return self._load(entry, accepted=accepted)
-
-    def _load(self, entry: Entry, *, accepted: bool) -> Entry:
         try:
-            if entry.kept:
+            if keep:
                 self.journal.write_graph(entry.id, {"id": entry.id, "origin": entry.origin, "created": entry.created})
             self._submit_load(entry, accepted=accepted)
         except (Problem, OSError):
@@ -261,28 +235,29 @@ class Service:
             raise
         return entry
 
-    def _submit_load(self, entry: Entry, *, accepted: bool) -> None:
+    def _submit_load(self, entry: Entry, *, accepted: bool = False) -> None:
         entry.load = Load(self, entry)
         self.compute.submit(entry.load, accepted=accepted)
 
     def reopen_graph(self, name: str) -> Entry:
         entry = self.catalogue.get(name)
+        problem = entry.problem
         if entry.state != "failed":
             raise Problem(409, f"the graph is {entry.state}", "only a graph that could not be opened is opened again")
-        problem = entry.problem
         entry.state, entry.problem = "waiting", None
         try:
-            self._submit_load(entry, accepted=False)
+            self._submit_load(entry)
         except Problem:
             entry.state, entry.problem = "failed", problem
             raise
         return entry
 
     def remove_graph(self, name: str) -> None:
-        waiting = [job for job in self.book.all() if job.graph == name and job.state not in OVER]
+        waiting = sum(job.graph == name and job.state not in OVER for job in self.book.all())
         if waiting:
-            raise Problem(409, f"{plural(len(waiting), 'job needs', 'jobs need')} the graph", "cancel them first")
-        entry, load = self.catalogue.get(name), self.catalogue.get(name).load
+            raise Problem(409, f"{plural(waiting, 'job needs', 'jobs need')} the graph", "cancel them first")
+        entry = self.catalogue.get(name)
+        load = entry.load
         if load is not None and entry.state in ("waiting", "loading") and self.compute.stop(load, CANCELLED):
             self.catalogue.drop(entry)
         else:
@@ -354,16 +329,12 @@ class Service:
         look()
 
     def _count_sources(self, job: Job, entry: Entry) -> int:
-        if isinstance(job.source, str):
-            count = int(job.source.partition(":")[2] or 1)
-        else:
-            vertices = _vertices(job.source)
-            count = len(vertices)
-            for vertex in vertices[: self.settings.max_sources]:
-                entry.source(vertex)
-        if count > self.settings.max_sources:
-            most = f"at most {self.settings.max_sources} (service.max_sources)"
-            raise Problem(413, f"{count} sources are too many for one job", most)
+        vertices, most = _vertices(job.source), self.settings.max_sources
+        count = int(job.source.partition(":")[2] or 1) if isinstance(job.source, str) else len(vertices)
+        for vertex in vertices[:most]:
+            entry.source(vertex)
+        if count > most:
+            raise Problem(413, f"{count} sources are too many for one job", f"at most {most} (service.max_sources)")
         return count
 
     async def ask(
@@ -376,10 +347,8 @@ class Service:
         if isinstance(asked, int):
             asked = entry.source(asked)
         loop = asyncio.get_running_loop()
-        allowed = min(deadline_s or self.settings.deadline_s, self.settings.deadline_s)
-        query = SearchQuery(
-            entry.searcher, start, answering, asked, time.monotonic() + allowed, loop, loop.create_future()
-        )
+        deadline = time.monotonic() + min(deadline_s or self.settings.deadline_s, self.settings.deadline_s)
+        query = SearchQuery(entry.searcher, start, answering, asked, deadline, loop, loop.create_future())
         self.compute.ask(query)
         return await query.future
 
@@ -417,10 +386,8 @@ class Service:
             if name in SHARING and self.settings.workers:
                 options = {**options, "npu.mode": self.config.npu.mode}
             columns = {column.name: column.meaning for column in one.fields}
-            found.append(
-                {"name": name, "title": one.title, "sourced": one.sourced, "check": one.checked_by, "options": options,
-                 "columns": columns}
-            )  # fmt: skip
+            told = {"name": name, "title": one.title, "sourced": one.sourced, "check": one.checked_by}
+            found.append({**told, "options": options, "columns": columns})
         return found
 
     @property
@@ -431,7 +398,7 @@ class Service:
 def _vertices(sources: Any) -> list[int]:
     if isinstance(sources, int):
         return [sources]
-    return [] if isinstance(sources, str) or sources is None else list(sources)
+    return list(sources) if isinstance(sources, list | tuple) else []
 
 
 def _resident_bytes() -> float:

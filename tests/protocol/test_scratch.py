@@ -16,8 +16,7 @@ from exchange.mailbox import CoordinatorMailbox
 from hybrid.ranks.parts import scratch_folder
 from hybrid.results.atomic_write import atomic_write
 from hybrid.results.folder import ResultFolder
-from hybrid.service.rank_pool import folders as pool_folders
-from hybrid.service.rank_pool.folders import PoolFolders, remove_folders
+from hybrid.service.rank_pool.folders import PREFIX, PoolFolder, remove_left
 from hybrid.worker import exchange_directory
 from hybrid.worker.exchange_directory import fresh_directory, remove_directory_of_killed
 from tests.protocol.second_user import NO_SECOND_USER, NOBODY, Attack, attack, private, run_as, shared
@@ -39,7 +38,6 @@ def temporary(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.umask(0o022)
     monkeypatch.setattr(tempfile, "tempdir", str(shared))
     monkeypatch.setattr(exchange_directory, "_MEMORY", shared)
-    monkeypatch.setattr(pool_folders, "SHARED_MEMORY", shared)
     return shared
 
 
@@ -73,24 +71,20 @@ def test_a_pool_sweeps_nothing_through_a_link(temporary: Path, private: Path, at
     attack(PLANT, temporary, private, "tandem-crew")
     ours = make_old(temporary / "tandem-crew-killed")
     (private / "lock").touch()  # as in a folder of a pool that was killed
-    rank_pool = PoolFolders()
-    rank_pool.environment()
+    rank_pool = PoolFolder()
+    rank_pool.temporary()
     for name in PLANTED:
-        remove_folders(temporary / f"tandem-crew-{name}")
+        remove_left(temporary / f"tandem-crew-{name}", PREFIX)
     rank_pool.remove()
     assert not ours.exists()
     assert left(temporary, "tandem-crew") == PLANTED
     (private / "lock").unlink()
 
 
-def test_a_pool_makes_private_folders_of_unknown_names(temporary: Path) -> None:
-    rank_pool = PoolFolders()
-    assert rank_pool.memory is not None
-    assert rank_pool.memory.name != rank_pool.path.name, "known from the first, the second name could be taken"
-    assert {stat.S_IMODE(one.stat().st_mode) for one in (rank_pool.path, rank_pool.memory)} == {0o700}
-    (rank_pool.path / "memory").write_text("../private")
+def test_a_pool_makes_private_folders(temporary: Path) -> None:
+    rank_pool = PoolFolder()
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (rank_pool.path, rank_pool.temporary())} == {0o700}
     rank_pool.remove()
-    remove_folder(rank_pool.memory)
 
 
 def test_scratch_folders_of_ranks(temporary: Path, private: Path, attack: Attack) -> None:
@@ -108,7 +102,7 @@ def test_leftovers_of_other_users_are_left(temporary: Path) -> None:
     run_as(NOBODY, 'mkdir "$1/tandem-exchange-x" "$1/tandem-crew-x"; touch -d 2001-01-01 "$1"/*', temporary)
     assert list(own_leftovers(temporary, "tandem-")) == []
     fresh_directory()
-    PoolFolders().remove()
+    PoolFolder().remove()
     assert (temporary / "tandem-exchange-x").is_dir()
     assert (temporary / "tandem-crew-x").is_dir()
 

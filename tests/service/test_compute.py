@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from hybrid.config.schema import ServiceConfig
 from hybrid.service.http.problems import Problem
 from hybrid.service.queue.compute import Compute, Query, Stopped
 
@@ -41,8 +43,8 @@ def make(**options: int) -> Compute:
             assert isinstance(one, Asked)
             one.answered = True
 
-    chosen = {"query_queue": 8, "job_queue": 8, "max_batch": 4, **options}
-    return Compute(answer, wait_s=0.0, batching=True, **chosen)
+    chosen: dict[str, Any] = {"query_queue": 8, "job_queue": 8, "max_batch": 4, **options}
+    return Compute(answer, ServiceConfig(wait_ms=0.0, batching=True, **chosen))
 
 
 def spin_until(condition: Callable[[], bool]) -> None:

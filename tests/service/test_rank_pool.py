@@ -22,16 +22,17 @@ from hybrid.algorithms.bfs import Bfs
 from hybrid.config.schema import Config
 from hybrid.job.proof import prove_found
 from hybrid.results.trace import Trace
+from hybrid.service.lives import FAILED, HOPELESS, RESTARTING, UP, PoolState
+from hybrid.service.lives import POOL_FIRST_PAUSE_S as FIRST_PAUSE_S
+from hybrid.service.lives import POOL_LONGEST_PAUSE_S as LONGEST_PAUSE_S
+from hybrid.service.queue.backends import found_in
 from hybrid.service.queue.jobs import FAILED as JOB_FAILED
 from hybrid.service.queue.jobs import Job
 from hybrid.service.queue.runner import MOST_LOSSES, Runner
-from hybrid.service.rank_pool import folders as pool_folders
 from hybrid.service.rank_pool import pool as pool_module
-from hybrid.service.rank_pool.folders import PREFIX, PoolFolders
-from hybrid.service.rank_pool.jobs import found_in
+from hybrid.service.rank_pool.folders import PREFIX, PoolFolder
 from hybrid.service.rank_pool.orders import StoppedTogether, stoppable
 from hybrid.service.rank_pool.pool import PoolLost
-from hybrid.service.rank_pool.state import FAILED, FIRST_PAUSE_S, HOPELESS, LONGEST_PAUSE_S, RESTARTING, UP, PoolState
 from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
 # ---------------------------------------------------------------------------------------------- frames
@@ -132,7 +133,7 @@ def test_starts_that_come_to_nothing_are_told_and_tried_again() -> None:
     assert rank_pool.state == FAILED
     rank_pool.starts()
     rank_pool.is_up(0.0)
-    assert (rank_pool.state, rank_pool.fruitless) == (UP, 0)
+    assert (rank_pool.state, rank_pool.pauses.failed_starts) == (UP, 0)
 
 
 # ---------------------------------------------------------------------------------------------- stopping
@@ -186,11 +187,10 @@ class Book:
 
 def losing() -> tuple[Runner, Book, list[Job]]:
     front: list[Job] = []
-    nothing: Any = None
     compute: Any = SimpleNamespace(put_back=front.append)
-    runner = Runner(nothing, compute, nothing, nothing, nothing, nothing)
     book: Any = Book()
-    runner.book = book
+    service: Any = SimpleNamespace(compute=compute, book=book)
+    runner = Runner(service)
     return runner, book, front
 
 
@@ -221,29 +221,23 @@ def test_a_job_that_was_cancelled_meanwhile_is_not_tried_again() -> None:
 def test_the_folders_of_a_killed_service_are_removed_and_those_of_a_living_one_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    temporary, memory = tmp_path / "tmp", tmp_path / "shm"
-    for place in (temporary, memory):
-        place.mkdir()
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(pool_folders, "SHARED_MEMORY", memory)
-    alive = PoolFolders()
-    own = alive.environment()
-    (Path(own["OMPI_MCA_btl_sm_backing_directory"]) / "segment").touch()
+    alive = PoolFolder()
+    segment = alive.temporary() / "segment"
+    segment.touch()
     for name in ("killed", "cut-short", "being-made"):
-        for place in (temporary, memory):
-            (place / f"{PREFIX}{name}" / "mpi").mkdir(parents=True)
-    for place in (temporary, memory):
-        (place / f"{PREFIX}killed" / "lock").touch()
-        os.utime(place / f"{PREFIX}cut-short", (0, 0))
+        (temporary / f"{PREFIX}{name}" / "mpi").mkdir(parents=True)
+    (temporary / f"{PREFIX}killed" / "lock").touch()
+    os.utime(temporary / f"{PREFIX}cut-short", (0, 0))
     (temporary / "other").mkdir()
-    later = PoolFolders()
-    assert alive.memory is not None
-    assert set(memory.iterdir()) == {alive.memory, later.memory, memory / f"{PREFIX}being-made"}
+    later = PoolFolder()
     kept = {alive.path, later.path, temporary / f"{PREFIX}being-made", temporary / "other"}
     assert set(temporary.iterdir()) == kept
-    assert (alive.memory / "segment").exists()
-    alive.environment()
-    assert not (alive.memory / "segment").exists()
+    assert segment.exists()
+    alive.temporary()
+    assert not segment.exists()
     for one in (alive, later):
         one.remove()
-    assert {one.name for one in memory.iterdir()} == {f"{PREFIX}being-made"}
+    assert {one.name for one in temporary.iterdir()} == {f"{PREFIX}being-made", "other"}

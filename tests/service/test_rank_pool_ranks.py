@@ -21,8 +21,9 @@ import hybrid
 from hybrid.client import ServiceError
 from hybrid.config import load_config
 from hybrid.graphs.opening import open_graph
+from hybrid.launch.shared_memory import BACKING_DIRECTORY
 from hybrid.results.trace import Trace
-from hybrid.service.rank_pool.folders import PREFIX, SHARED_MEMORY
+from hybrid.service.rank_pool.folders import PREFIX
 from hybrid.service.rank_pool.pool import PoolLost, RankPool
 from tests.conftest import ROOT, eventually, is_alive, sweep
 from tests.service.conftest import GRAPH, Running, running
@@ -60,9 +61,8 @@ def own_folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def pools_in(folder: Path) -> list[Path]:
-    """The folders of the pools that live there, in shared memory as well."""
-    found = list(folder.glob(f"{PREFIX}*"))
-    return found + [SHARED_MEMORY / (one / "memory").read_text() for one in found if (one / "memory").exists()]
+    """The folders of the pools that live there."""
+    return list(folder.glob(f"{PREFIX}*"))
 
 
 def left_of(pools: list[Path]) -> list[Path]:
@@ -164,8 +164,9 @@ def test_a_killed_service_leaves_no_rank_and_loses_no_job(tmp_path: Path, own_fo
         eventually(lambda: service.client.job(job)["progress"]["done"] >= 1)
         below = psutil.Process(service.process.pid).children(recursive=True)
         assert len(below) >= 3
-        pools = pools_in(own_folders)
-        assert left_of(pools)
+        segments = ranks_of(service.process.pid)[0].environ()[BACKING_DIRECTORY]
+        pools = [*pools_in(own_folders), Path(segments)]
+        assert left_of(pools) == pools
         service.stop(signal.SIGKILL)
         eventually(lambda: not [one for one in below if one.is_running() and is_alive(one)], 20)
     with running(tmp_path, "ranks=2", *ON_RANKS) as second:

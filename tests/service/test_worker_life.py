@@ -15,11 +15,8 @@ import hybrid
 from cpu_engine.bfs.many.engine import ManyBfs
 from cpu_engine.graph.graph import Graph
 from hybrid.config.schema import Config
-from hybrid.service.worker.life import (
+from hybrid.service.lives import (
     FAILED,
-    FIRST_PAUSE_S,
-    HEALTHY_S,
-    LONGEST_PAUSE_S,
     MOST_FAILED_STARTS,
     MOST_LIES,
     OFF,
@@ -28,8 +25,10 @@ from hybrid.service.worker.life import (
     STARTING,
     WorkerLife,
 )
-from hybrid.service.worker.pool import Workers
-from hybrid.service.worker.searches import BatchHelp
+from hybrid.service.lives import WORKER_FIRST_PAUSE_S as FIRST_PAUSE_S
+from hybrid.service.lives import WORKER_LONGEST_PAUSE_S as LONGEST_PAUSE_S
+from hybrid.service.lives import WORKER_STEADY_S as HEALTHY_S
+from hybrid.service.worker.pool import BatchHelp, Workers
 from tests.core_solvers import ScriptedCoreSolver, Word
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,8 +17,9 @@ from starlette.requests import ClientDisconnect
 
 from hybrid import __version__
 from hybrid.service.events import EventStream, Published
-from hybrid.service.http import forms, models
+from hybrid.service.http import models
 from hybrid.service.http.access import TRUSTED, Gate, answer_with
+from hybrid.service.http.forms import Result
 from hybrid.service.http.models import GraphId, GraphRequest, JobRequest, VertexId
 from hybrid.service.http.problems import MEDIA_TYPE, TITLES, Problem, problem_of
 from hybrid.service.queue import searches
@@ -31,6 +33,7 @@ _KINDS = {".html": "html", ".css": "css", ".js": "javascript"}
 _PIECE_BYTES = 1 << 20
 _BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _TEXT = {"schema": {"type": "string"}}
+Route = Callable[..., Callable[[Any], Any]]  # add_route for one group
 Wait = Annotated[float, Query(ge=0, le=60.0, description="answer when it is over, or after so long")]
 Deadline = Annotated[float | None, Query(gt=0, le=3600, description="give up after so long")]
 Offset = Annotated[int, Query(ge=0, le=2**62)]
@@ -38,26 +41,21 @@ Limit = Annotated[int, Query(ge=1, le=1_000_000)]
 Run = Annotated[int, Query(ge=0, le=1_000_000, description="of a job with several sources, which one")]
 
 
-class Routes:
-    """Adds the routes of one group; the document says what each answers, problems included."""
+def add_route(
+    app: FastAPI, tag: str, method: str, path: str, summary: str, answer: Any = None, *problems: int, **further: Any
+) -> Callable[[Any], Any]:
+    """Add a route of one group; the document says what it answers, problems included.
 
-    def __init__(self, app: FastAPI, tag: str) -> None:
-        self._app, self._tag = app, tag
-
-    def __call__(
-        self, method: str, path: str, summary: str, answer: Any = None, *problems: int, **further: Any
-    ) -> Callable[[Any], Any]:
-        """``content``: what a route without a model of its answer sends, by media type."""
-        if "content" in further:
-            said = {"description": further.pop("description"), "content": further.pop("content")}
-            further |= {"response_class": Response, "responses": {200: said}}
-        content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
-        every = sorted({400, 401, 403, 405, 422, *problems})
-        refusals = {status: {"description": TITLES[status], "content": content} for status in every}
-        further["responses"] = refusals | further.get("responses", {})
-        return self._app.api_route(
-            path, methods=[method], response_model=answer, tags=[self._tag], summary=summary, **further
-        )
+    ``content``: what a route without a model of its answer sends, by media type.
+    """
+    if "content" in further:
+        said = {"description": further.pop("description"), "content": further.pop("content")}
+        further |= {"response_class": Response, "responses": {200: said}}
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
+    every = sorted({400, 401, 403, 405, 422, *problems})
+    refusals = {status: {"description": TITLES[status], "content": content} for status in every}
+    further["responses"] = refusals | further.get("responses", {})
+    return app.api_route(path, methods=[method], response_model=answer, tags=[tag], summary=summary, **further)
 
 
 def make_app(service: Service, token: str | None) -> Any:
@@ -67,13 +65,13 @@ def make_app(service: Service, token: str | None) -> Any:
         summary="Graphs in memory, exact answers over HTTP.", responses={},
     )  # fmt: skip
     _add_problems(app)
-    _add_state(Routes(app, "state"), service)
-    _add_graphs(Routes(app, "graphs"), service)
-    _add_new_graphs(Routes(app, "graphs"), service)
-    _add_jobs(Routes(app, "jobs"), service)
-    _add_results(Routes(app, "jobs"), service)
-    _add_queries(Routes(app, "queries"), service)
-    _add_events(Routes(app, "events"), service)
+    _add_state(partial(add_route, app, "state"), service)
+    _add_graphs(partial(add_route, app, "graphs"), service)
+    _add_new_graphs(partial(add_route, app, "graphs"), service)
+    _add_jobs(partial(add_route, app, "jobs"), service)
+    _add_results(partial(add_route, app, "jobs"), service)
+    _add_queries(partial(add_route, app, "queries"), service)
+    _add_events(partial(add_route, app, "events"), service)
     _add_pages(app)
     _complete_document(app, secured=token is not None)
     return Gate(app, service.settings, token, service.metrics)
@@ -81,13 +79,11 @@ def make_app(service: Service, token: str | None) -> Any:
 
 def _add_problems(app: FastAPI) -> None:
     @app.exception_handler(Problem)
+    @app.exception_handler(OSError)
     @app.exception_handler(Exception)
     async def admit(request: Request, error: Exception) -> Response:
-        return answer_with(problem_of(error))  # the server writes the traceback to the log
-
-    @app.exception_handler(OSError)
-    async def explain_disk(request: Request, error: OSError) -> Response:
-        _log.error("%s %s: %s", request.method, request.url.path, error)
+        if isinstance(error, OSError):  # of others the server writes the traceback to the log
+            _log.error("%s %s: %s", request.method, request.url.path, error)
         return answer_with(problem_of(error))
 
     @app.exception_handler(RequestValidationError)
@@ -104,14 +100,11 @@ def _add_problems(app: FastAPI) -> None:
 
 
 def _complete_document(app: FastAPI, *, secured: bool) -> None:
-    """OpenAPI as it is: with the shape of a problem, and the token."""
+    """OpenAPI as it is: with the token."""
     make: Callable[[], dict[str, Any]] = app.openapi
 
     def complete() -> dict[str, Any]:
-        if app.openapi_schema:
-            return app.openapi_schema
         document = make()
-        document["components"]["schemas"]["ProblemDocument"] = models.ProblemDocument.model_json_schema()
         if secured:
             document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             document["security"] = [{"token": []}]
@@ -120,7 +113,7 @@ def _complete_document(app: FastAPI, *, secured: bool) -> None:
     app.openapi = complete  # type: ignore[method-assign]
 
 
-def _add_state(route: Routes, service: Service) -> None:
+def _add_state(route: Route, service: Service) -> None:
     @route("GET", "/healthz", "The process answers", models.Health)
     async def healthz() -> Any:
         return {"status": "ok"}
@@ -144,7 +137,7 @@ def _add_state(route: Routes, service: Service) -> None:
         return PlainTextResponse(service.metrics.render(service.gauges()), media_type="text/plain; version=0.0.4")
 
 
-def _add_graphs(route: Routes, service: Service) -> None:
+def _add_graphs(route: Route, service: Service) -> None:
     @route("GET", "/v1/graphs", "Graphs in memory", models.GraphList)
     async def list_graphs() -> Any:
         return {"graphs": [entry.to_dict() for entry in service.catalogue.all()]}
@@ -170,7 +163,7 @@ def _add_graphs(route: Routes, service: Service) -> None:
         await service.record(service.remove_graph, graph)
 
 
-def _add_new_graphs(route: Routes, service: Service) -> None:
+def _add_new_graphs(route: Route, service: Service) -> None:
     @route(
         "POST", "/v1/graphs", "Open a file below a data root, or generate a graph", models.GraphAnswer,
         404, 409, 413, 415, 429, 503, 507, status_code=202,
@@ -206,7 +199,7 @@ def _add_new_graphs(route: Routes, service: Service) -> None:
         return entry.to_dict()
 
 
-def _add_jobs(route: Routes, service: Service) -> None:
+def _add_jobs(route: Route, service: Service) -> None:
     book = service.book
 
     @route("GET", "/v1/algorithms", "What can be computed", models.AlgorithmList)
@@ -249,7 +242,7 @@ def _add_jobs(route: Routes, service: Service) -> None:
         await service.record(book.forget, job)
 
 
-def _add_results(route: Routes, service: Service) -> None:
+def _add_results(route: Route, service: Service) -> None:
     book, journal = service.book, service.journal
 
     @route("GET", "/v1/jobs/{job_id}/trace", "Who did what when", models.TraceAnswer, 404)
@@ -260,15 +253,16 @@ def _add_results(route: Routes, service: Service) -> None:
 
     @route("GET", "/v1/jobs/{job_id}/result", "Rows of the result", models.ResultPage, 404, 409)
     async def result(job_id: str, run: Run = 0, offset: Offset = 0, limit: Limit = 1000) -> Any:
-        job = book.get(job_id)
-        return await asyncio.to_thread(forms.page, journal, job, run, offset, min(limit, service.settings.max_page))
+        found = await asyncio.to_thread(Result, journal, book.get(job_id), run)
+        return await asyncio.to_thread(found.page, offset, min(limit, service.settings.max_page))
 
     @route(
         "GET", "/v1/jobs/{job_id}/result/{array}.npy", "One array as .npy", None, 404, 409, description="the array",
         content=_BINARY,
     )  # fmt: skip
     async def result_npy(job_id: str, array: str, run: Run = 0) -> Any:
-        pieces = await asyncio.to_thread(forms.as_npy, journal, book.get(job_id), array, run)
+        found = await asyncio.to_thread(Result, journal, book.get(job_id), run)
+        pieces = await asyncio.to_thread(found.npy, array)
         return StreamingResponse(pieces, media_type="application/octet-stream")
 
     @route(
@@ -276,17 +270,14 @@ def _add_results(route: Routes, service: Service) -> None:
         description="the result", content={"text/plain": _TEXT, **_BINARY},
     )  # fmt: skip
     async def result_form(job_id: str, form: Literal["ldbc", "arrow", "parquet"], run: Run = 0) -> Any:
-        job = book.get(job_id)
-        needed = await asyncio.to_thread(forms.bytes_of_form, journal, job)
-        service.limits.require(needed, "the result in this form")
+        found = await asyncio.to_thread(Result, journal, book.get(job_id), run)
+        service.limits.require(found.bytes_of_form, "the result in this form")
         if form == "ldbc":
-            text = await asyncio.to_thread(forms.as_ldbc, journal, job, run)
-            return Response(text, media_type="text/plain; charset=utf-8")
-        table = await asyncio.to_thread(forms.as_table, journal, job, run, form)
-        return Response(table, media_type="application/octet-stream")
+            return Response(await asyncio.to_thread(found.ldbc), media_type="text/plain; charset=utf-8")
+        return Response(await asyncio.to_thread(found.table, form), media_type="application/octet-stream")
 
 
-def _add_queries(route: Routes, service: Service) -> None:
+def _add_queries(route: Route, service: Service) -> None:
     problems = (404, 409, 429, 503, 504)
 
     @route("GET", "/v1/graphs/{graph}/levels", "How many vertices are how far from a source", models.LevelsAnswer,
@@ -312,7 +303,7 @@ def _add_queries(route: Routes, service: Service) -> None:
         return JSONResponse(await service.ask(graph, source, searches.tell_neighbours, asked, deadline_s=deadline_s))
 
 
-def _add_events(route: Routes, service: Service) -> None:
+def _add_events(route: Route, service: Service) -> None:
     @route(
         "GET", "/v1/events", "What happens, live (server-sent events)", None, 404, 429,
         description="events job, graph, worker, trace, gap, each with JSON data", content={"text/event-stream": _TEXT},

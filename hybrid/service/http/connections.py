@@ -28,10 +28,8 @@ SLOWEST_UPLOAD = 16 << 10  # bytes per second
 STALLED_S = 60.0  # a client that takes nothing of its answer for so long is given up
 KEEP_ALIVE_S = 75
 RESERVED = 32  # connections beyond the most, for those who ask whether the service lives
-OTHER_FILES = 256  # that the process needs beside its connections, some bursts of accepted ones included:
-BURST = (
-    32  # asyncio accepts so many in a turn, and some turns pass until one is looked at and the one it replaces closed
-)
+OTHER_FILES = 256  # that the process needs beside its connections, some bursts of accepted ones included
+BURST = 32  # asyncio accepts so many in a turn; some turns pass until one is looked at and the one it replaces closed
 FEWEST = 16
 NEWEST = 8  # connections that may not have been read yet
 SWEEP_S = 0.25
@@ -53,10 +51,8 @@ class Connections:
     def admit(self, connection: Connection) -> bool:
         """Whether a new connection may stay; another may have to go for it."""
         client = connection.address
-        if self._of_client[client] >= self.most_per_client and not is_loopback(client):
-            self.turned_away += 1
-            return False
-        if len(self.open) >= self.most and not self._make_room():
+        one_too_many = self._of_client[client] >= self.most_per_client and not is_loopback(client)
+        if one_too_many or (len(self.open) >= self.most and not self._make_room()):
             self.turned_away += 1
             return False
         self.open[connection] = self._silent[connection] = None
@@ -113,15 +109,12 @@ class Connections:
             "connections_turned_away_total": ("closed for others, or not taken in", self.turned_away),
         }
 
-    def sweep(self, now: float) -> None:
-        for connection in list(self.open):
-            connection.look(now)
-
     async def watch(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)
-            self.sweep(loop.time())
+            for connection in list(self.open):
+                connection.look(loop.time())
 
 
 class Connection(HttpToolsProtocol):

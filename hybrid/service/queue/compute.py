@@ -20,6 +20,7 @@ from typing import Protocol
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from hybrid.config.schema import ServiceConfig
 from hybrid.service.http.problems import Problem, shutting_down
 from hybrid.service.memory import Tidier
 from hybrid.terminal import plural
@@ -60,25 +61,15 @@ class Work(Protocol):
 class Compute:
     """See the module."""
 
-    def __init__(
-        self,
-        answer: Callable[[list[Query]], None],
-        *,
-        query_queue: int,
-        job_queue: int,
-        max_batch: int,
-        wait_s: float,
-        batching: bool,
-    ) -> None:
-        self._answer = answer
-        self._query_queue, self._job_queue = query_queue, job_queue
-        self._max_batch, self._wait_s = (max_batch, wait_s) if batching else (1, 0.0)
+    def __init__(self, answer: Callable[[list[Query]], None], settings: ServiceConfig) -> None:
+        self._answer, self._settings = answer, settings
+        self._max_batch, self._wait_s = (settings.max_batch, settings.wait_ms / 1e3) if settings.batching else (1, 0.0)
         self._changed = threading.Condition()  # its lock is reentrant: the signal handler may come while we hold it
         self._queries: dict[object, deque[Query]] = {}  # by group, groups in the order of their turns
         self._waiting = 0
         self._last_batch = 0
         self._work: deque[Work] = deque()
-        self._running: Work | None = None
+        self.running: Work | None = None
         self._open = self._told = False
         self._closing = False
         self._thread: int | None = None
@@ -94,13 +85,13 @@ class Compute:
         with self._changed:
             if self._closing:
                 raise shutting_down()
-            if self._waiting >= self._query_queue:
+            if self._waiting >= self._settings.query_queue:
                 waiting = plural(self._waiting, "query waits", "queries wait")
                 raise Problem(429, f"{waiting} already", "ask again later", retry_after_s=1)
             self._queries.setdefault(query.group, deque()).append(query)
             self._waiting += 1
             self._changed.notify()
-            interrupt = self._running is not None
+            interrupt = self.running is not None
         if interrupt:
             self._wake()
 
@@ -120,7 +111,7 @@ class Compute:
             self._work.appendleft(work)
 
     def require_room(self) -> None:
-        if len(self._work) >= self._job_queue:
+        if len(self._work) >= self._settings.job_queue:
             waiting = plural(len(self._work), "job waits", "jobs wait")
             raise Problem(429, f"{waiting} already", "submit it again later", retry_after_s=5)
 
@@ -131,7 +122,7 @@ class Compute:
                 self._work.remove(work)
                 work.stop_reason = reason
                 return True
-            if self._running is not work:
+            if self.running is not work:
                 return False
             work.stop_reason = reason
         self._wake()
@@ -141,8 +132,8 @@ class Compute:
         """Accept nothing more; ``run`` returns when nothing runs."""
         with self._changed:
             self._closing = True
-            if stop_running and self._running is not None:
-                self._running.stop_reason = self._running.stop_reason or "shutdown"
+            if stop_running and self.running is not None:
+                self.running.stop_reason = self.running.stop_reason or "shutdown"
             self._changed.notify()
         if stop_running:
             self._wake()
@@ -151,10 +142,6 @@ class Compute:
     def depth(self) -> tuple[int, int]:
         """Queries and pieces of work that wait."""
         return self._waiting, len(self._work)
-
-    @property
-    def running(self) -> Work | None:
-        return self._running
 
     # ------------------------------------------------------------------------------- the computing thread
 
@@ -177,7 +164,7 @@ class Compute:
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
         """A stretch of the running work in which it may be stopped, or put aside for queries."""
-        work = self._running
+        work = self.running
         self._open = True
         try:
             if work is not None and work.stop_reason:
@@ -196,7 +183,7 @@ class Compute:
                 return False
             work = None
             if self._work and not self._closing and not (self._waiting and self._queries_first):
-                work = self._running = self._work.popleft()
+                work = self.running = self._work.popleft()
                 self._told = False
             self._queries_first = work is not None  # in turns, when both wait
         began = time.perf_counter()
@@ -214,7 +201,7 @@ class Compute:
             _log.exception("work failed outside of its own care")
         finally:
             with self._changed:
-                self._running = None
+                self.running = None
                 self._open = False
             self._tidier.tidy()
 
@@ -255,14 +242,14 @@ class Compute:
 
     @staticmethod
     def _expired(query: Query) -> bool:
-        if time.monotonic() > query.deadline:
+        late = time.monotonic() > query.deadline
+        if late:
             query.refuse(Problem(504, "the query waited longer than its deadline", "ask again, or allow it more time"))
-            return True
-        return query.abandoned
+        return late or query.abandoned
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Between two instructions of open work: answer who waits, end what shall end."""
-        work = self._running
+        work = self.running
         if work is None or not self._open:
             return
         began = time.perf_counter()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,12 @@ class Disk:
         for job in self._book.all():
             if job.state in OVER:
                 size = self._size_of(self._journal.job_folder(job.id))
-                found.append((job.finished or job.created, size, lambda job=job: self._forget(job)))  # type: ignore[misc]
+                found.append((job.finished or job.created, size, partial(self._forget, job)))
         in_use = self._in_use()
         for name, when in self._journal.stores():
             store = self._graphs / name
             if store not in in_use:
-                found.append((when, self._size_of(store), lambda store=store: self._remove_store(store)))  # type: ignore[misc]
+                found.append((when, self._size_of(store), partial(self._remove_store, store)))
         return found
 
     def _forget(self, job: Any) -> None:
@@ -96,12 +97,10 @@ class Disk:
         self._journal.forget_store(store.name)
 
     def _size_of(self, folder: Path) -> int:
-        if folder not in self._sizes:
-            size = _size(folder)
-            if not size:
-                return 0  # it is not there, or not yet
+        size = self._sizes.get(folder) or _size(folder)
+        if size:  # else it is not there, or not yet
             self._sizes[folder] = size
-        return self._sizes[folder]
+        return size
 
 
 def _size(path: Path) -> int:

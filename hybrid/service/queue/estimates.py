@@ -6,6 +6,7 @@ process down. They are generous: a graph that is refused here might just have fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,8 @@ _SEARCH_PER_VERTEX = 8 * 12 + 64 + 24  # words and planes, a table of levels, on
 class Limits:
     settings: ServiceConfig
 
-    def of_generator(self, wanted: GeneratorConfig) -> int:
-        """Bytes that making this graph needs; Problem if they are too many."""
+    def of_generator(self, wanted: GeneratorConfig) -> None:
+        """Problem if making this graph needs too much memory."""
         if wanted.kind == "grid":
             vertices = wanted.rows * wanted.cols
             edges = 2 * vertices
@@ -40,41 +41,41 @@ class Limits:
         if vertices > self.settings.max_vertices:
             most = f"at most {self.settings.max_vertices} vertices (service.max_vertices)"
             raise Problem(422, f"a graph of {vertices} vertices is too large", most)
-        return self.require(vertices * _PER_VERTEX + edges * _PER_EDGE, "the graph")
+        self.require(vertices * _PER_VERTEX + edges * _PER_EDGE, "the graph")
 
-    def of_file(self, path: Path) -> int:
-        """Bytes that building from this file needs; Problem if they are too many."""
+    def of_file(self, path: Path) -> None:
+        """Problem if building from this file needs too much memory."""
         if path.is_dir():  # stored: its pages are the file's
-            size = sum(part.stat().st_size for part in path.iterdir() if part.is_file())
-            return self.require(2 * size, "the graph")
-        with path.open("rb") as file:
-            packed = _PACKED if compression_of(file.read(6), path) else 1
-        return self.require(path.stat().st_size * packed * _PER_BYTE_OF_TEXT, "the graph")
+            needed = 2 * sum(part.stat().st_size for part in path.iterdir() if part.is_file())
+        else:
+            with path.open("rb") as file:
+                packed = _PACKED if compression_of(file.read(6), path) else 1
+            needed = path.stat().st_size * packed * _PER_BYTE_OF_TEXT
+        self.require(needed, "the graph")
 
     def while_reading(self, check: Callable[[], None]) -> Bounds:
         """What a reader may take in of a file whose size is known only when it is unpacked."""
-        available = available_bytes()
-        budget = 2**62 if available is None else int(available * self.settings.memory_share)
-        edges = budget // _PER_EDGE
-        return Bounds(
-            edges, self.settings.max_vertices, edges * _LONGEST_LINE_OF_AN_EDGE, budget // _PER_BYTE_OF_TEXT, check
-        )
+        budget = int(min(self._budget(), 2**62))
+        edges, text = budget // _PER_EDGE, budget // _PER_BYTE_OF_TEXT
+        return Bounds(edges, self.settings.max_vertices, edges * _LONGEST_LINE_OF_AN_EDGE, text, check)
 
-    def of_job(self, graph: Graph, sources: int) -> int:
-        """Bytes of a job's arrays and of what makes them; Problem if they are too many."""
+    def of_job(self, graph: Graph, sources: int) -> None:
+        """Problem if a job's arrays, and what makes them, are too much."""
         result = graph.user_ids.size * 16 * max(1, sources)
         most = min(self.settings.max_result_bytes, self.settings.disk_bytes)
         if result > most:
             fix = f"fewer sources: at most {most} bytes (service.max_result_bytes, service.disk_bytes)"
             raise Problem(413, f"the result would take {result} bytes", fix)
-        return self.require(3 * result + graph.n * _SEARCH_PER_VERTEX + graph.m * 16, "the job")
+        self.require(3 * result + graph.n * _SEARCH_PER_VERTEX + graph.m * 16, "the job")
 
-    def require(self, needed: int, what: str) -> int:
-        """``needed``, if that is within the share of the memory that is available now."""
-        available = available_bytes()
-        if available is not None and needed > available * self.settings.memory_share:
-            gib = (
-                f"{needed / 2**30:.1f} GiB, and a request may take {available * self.settings.memory_share / 2**30:.1f}"
-            )
+    def require(self, needed: int, what: str) -> None:
+        """Problem if it needs more bytes than the share of the memory that is available now."""
+        budget = self._budget()
+        if needed > budget:
+            gib = f"{needed / 2**30:.1f} GiB, and a request may take {budget / 2**30:.1f}"
             raise Problem(507, f"{what} needs about {gib}", "ask for less, or unload a graph (service.memory_share)")
-        return needed
+
+    def _budget(self) -> float:
+        """Bytes that a request may take."""
+        available = available_bytes()
+        return math.inf if available is None else available * self.settings.memory_share

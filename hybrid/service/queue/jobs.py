@@ -80,7 +80,7 @@ class JobBook:
         except (Problem, OSError):
             self.forget(job)
             raise
-        self._bus.publish("job", job.to_dict())
+        self.publish(job)
 
     def restore(self, document: dict[str, Any], runner: Any) -> Job:
         """A job from the journal; one that was not over waits again, unless the process keeps dying of it."""
@@ -92,7 +92,13 @@ class JobBook:
         with self._lock:
             self._jobs[job.id] = job
         if job.state not in OVER and (deaths := self._journal.deaths(job.id)) >= MOST_DEATHS:
-            problem = death_problem(deaths)
+            problem = Problem(
+                503,
+                f"the service's process ended {deaths} times in a row while it ran this job (a crash, too little "
+                "memory, or killed), so the job was not started again",
+                "read the service's log and the kernel's (dmesg) for the cause, then POST the same request to /v1/jobs "
+                "again, with fewer sources or on a machine with more memory",
+            )
             _log.warning("job %s: %s", job.id, problem.detail)
             self.conclude(job, FAILED, problem.document())
         return job
@@ -127,8 +133,10 @@ class JobBook:
     def conclude(self, job: Job, state: str, problem: dict[str, Any] | None = None) -> None:
         job.state, job.problem, job.finished, job.phase = state, problem, time.time(), state
         self._keep_state(job)
-        self._bus.publish("job", job.to_dict())
-        self._drop_oldest()
+        self.publish(job)
+        over = [job for job in self.all() if job.state in OVER]
+        for oldest in over[self._keep :]:
+            self.forget(oldest)
 
     def take_back(self, job: Job) -> None:
         """A shutdown came: the job waits again, in the journal."""
@@ -149,22 +157,6 @@ class JobBook:
         with self._lock:
             self._jobs.pop(job.id, None)
         self._journal.forget_job(job.id)
-
-    def _drop_oldest(self) -> None:
-        over = [job for job in self.all() if job.state in OVER]
-        for job in over[self._keep :]:
-            self.forget(job)
-
-
-def death_problem(deaths: int) -> Problem:
-    """What is said of a job that is not started again, because it may be what the process dies of."""
-    return Problem(
-        503,
-        f"the service's process ended {deaths} times in a row while it ran this job (a crash, too little memory, or "
-        "killed), so the job was not started again",
-        "read the service's log and the kernel's (dmesg) for the cause, then POST the same request to /v1/jobs again, "
-        "with fewer sources or on a machine with more memory",
-    )
 
 
 def stopped_problem(reason: str) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ import fcntl
 import json
 import logging
 import secrets
-from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +24,7 @@ from cpu_engine.graph.store.removal import remove_tree
 from hybrid.errors import EnvironmentProblem
 from hybrid.registry import ALGORITHMS
 from hybrid.results.atomic_write import atomic_write
-from hybrid.results.trace import Event, plain_number
+from hybrid.results.trace import Event, Trace, plain_number
 from hybrid.service.http.models import JobAnswer
 
 _log = logging.getLogger(__name__)
@@ -94,14 +93,13 @@ class Journal:
         """How often in a row this job was started without an end; read before it is started again."""
         return sum(1 for _ in self.job_folder(job_id).glob(f"{_START}*"))
 
-    def write_result(self, job_id: str, arrays: dict[str, np.ndarray], trace: Iterable[Event]) -> None:
+    def write_result(self, job_id: str, arrays: dict[str, np.ndarray], trace: Trace) -> None:
         """Arrays and trace; the job's own document, written afterwards, makes them count."""
         folder = self.job_folder(job_id)
-        lines = "".join(json.dumps(event, default=plain_number) + "\n" for event in trace)
         try:
             for name, array in arrays.items():
                 np.save(folder / f"{name}.npy", array, allow_pickle=False)
-            (folder / "trace.jsonl").write_text(lines, encoding="utf-8")
+            (folder / "trace.jsonl").write_text(trace.to_jsonl(), encoding="utf-8")
         except OSError:
             for name in arrays:  # half a result would only fill the disk
                 (folder / f"{name}.npy").unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -28,16 +28,12 @@ from hybrid.job.units import CpuAlone, prove_unit
 from hybrid.results.trace import Trace
 from hybrid.service.http.problems import Problem, problem_of
 
+if TYPE_CHECKING:
+    from hybrid.service.worker.pool import BatchHelp
+
 Levels = np.ndarray  # of one source, by internal id, -1 = not reached
 Answering = Callable[["Searcher", Source, Levels, Any], dict[str, Any]]
 _DEEP = 4096  # beyond this depth, counts by level are made one source at a time
-
-
-class Helper(Protocol):
-    """Somebody who may search a batch by other means."""
-
-    def search(self, roots: np.ndarray) -> Levels | None:
-        """Proven levels by [root, vertex], valid until the next batch; None: search it yourself."""
 
 
 class Searcher:
@@ -47,7 +43,7 @@ class Searcher:
         self.graph = graph
         self._single: SearchEngine | None = None
         self._many: ManyBfs | None = None
-        self.helper: Helper | None = None  # a resident worker's part in batches
+        self.helper: BatchHelp | None = None  # a resident worker's part in batches
 
     def alone(self, root: int) -> Levels:
         """One proven search; the levels are the engine's own."""
@@ -131,35 +127,30 @@ def deliver(answers: Sequence[tuple[SearchQuery, dict[str, Any] | Problem]]) -> 
         return
 
 
-class Batches:
-    def __init__(self, observe: Callable[[int, float], None]) -> None:
-        self._observe = observe
-
-    def answer(self, batch: Sequence[Any]) -> None:
-        """All queries are about one graph."""
-        began = time.perf_counter()
-        queries: list[SearchQuery] = list(batch)
-        searcher = queries[0].searcher
-        answers: list[tuple[SearchQuery, dict[str, Any] | Problem]] = []
-        roots = np.unique([query.source.internal for query in queries if query.source.internal >= 0])
-        table = sizes = np.empty((0, 0), np.int32)
-        if roots.size:
-            table = searcher.together(roots) if roots.size > 1 else searcher.alone(int(roots[0]))[None]
-        if roots.size and any(query.answering is tell_sizes for query in queries):
-            sizes = level_sizes(table) if roots.size > 1 else np.bincount(table[0] + 1)[None]
-        place = {int(root): at for at, root in enumerate(roots)}
-        for query in queries:
-            at = place.get(query.source.internal)
-            level = np.empty(0, np.int32) if at is None else table[at]
-            asked = query.asked
-            if query.answering is tell_sizes:
-                asked = None if at is None else sizes[at]
-            try:
-                answers.append((query, query.answering(searcher, query.source, level, asked)))
-            except Exception as error:
-                answers.append((query, problem_of(error)))
-        deliver(answers)
-        self._observe(len(queries), time.perf_counter() - began)
+def answer(queries: Sequence[Any], observe: Callable[[int, float], None]) -> None:
+    """Answer queries about one graph; ``observe`` learns how many there were, and how long that took."""
+    began = time.perf_counter()
+    searcher: Searcher = queries[0].searcher
+    answers: list[tuple[SearchQuery, dict[str, Any] | Problem]] = []
+    roots = np.unique([query.source.internal for query in queries if query.source.internal >= 0])
+    table = sizes = np.empty((0, 0), np.int32)
+    if roots.size:
+        table = searcher.together(roots) if roots.size > 1 else searcher.alone(int(roots[0]))[None]
+    if roots.size and any(query.answering is tell_sizes for query in queries):
+        sizes = level_sizes(table) if roots.size > 1 else np.bincount(table[0] + 1)[None]
+    place = {int(root): at for at, root in enumerate(roots)}
+    for query in queries:
+        at = place.get(query.source.internal)
+        level = np.empty(0, np.int32) if at is None else table[at]
+        asked = query.asked
+        if query.answering is tell_sizes:
+            asked = None if at is None else sizes[at]
+        try:
+            answers.append((query, query.answering(searcher, query.source, level, asked)))
+        except Exception as error:
+            answers.append((query, problem_of(error)))
+    deliver(answers)
+    observe(len(queries), time.perf_counter() - began)
 
 
 def tell_sizes(searcher: Searcher, source: Source, level: Levels, counts: np.ndarray) -> dict[str, Any]:

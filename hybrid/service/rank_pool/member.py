@@ -6,6 +6,7 @@ the service knows that it lives, and it that the service does. Invariant: a rank
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import queue
@@ -17,14 +18,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cpu_engine.comm.collectives import RankInfo, barrier
 from exchange.escape import PrintableFormatter
-from hybrid.errors import EXIT_ENVIRONMENT, EnvironmentProblem, explain_failure
-from hybrid.job.warm_up import set_threads
+from hybrid.config.schema import Config
+from hybrid.errors import EXIT_ENVIRONMENT, EnvironmentProblem
 from hybrid.launch.announce import Announcer
 from hybrid.launch.environment import detect_mpi_environment
-from hybrid.ranks.process import end_all, join_world, tell_failure
-from hybrid.ranks.rendezvous import Agreed, rendezvous
+from hybrid.launch.shared_memory import BACKING_DIRECTORY
+from hybrid.launch.shared_memory import PREFIX as SEGMENTS_PREFIX
+from hybrid.ranks.process import among_ranks, meet
+from hybrid.ranks.rendezvous import Agreed
 from hybrid.service.http.problems import problem_of
-from hybrid.service.rank_pool.folders import remove_folders
+from hybrid.service.rank_pool.folders import PREFIX, remove_left
 from hybrid.service.rank_pool.orders import Order, PoolWork, StoppedTogether, hear_order, stoppable, tell_order
 from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
@@ -59,7 +62,7 @@ class Member:
                 fix="the first of cluster.hosts must be the machine that the service runs on",
             ) from error
         threading.Thread(target=self._listen, args=(connection,), name="service", daemon=True).start()
-        connection.sendall(frame_bytes(Frame("hello", {"rank": self._seat.rank, "hosts": list(self._seat.hosts)})))
+        connection.sendall(frame_bytes(Frame("hello", {"rank": self._seat.rank})))
         return connection
 
     def serve(self) -> None:
@@ -113,7 +116,8 @@ class Member:
                         self._orders.put(None)
         except (OSError, WireError):
             pass
-        remove_folders(self._path.parent)  # of a service that was killed
+        remove_left(self._path.parent, PREFIX)  # of a service that was killed
+        remove_left(Path(os.environ.get(BACKING_DIRECTORY, "")), SEGMENTS_PREFIX)
         os._exit(EXIT_ENVIRONMENT)
 
 
@@ -125,19 +129,13 @@ def main(arguments: list[str]) -> None:
     world = detect_mpi_environment(os.environ)
     if world is None:
         raise SystemExit("this is started by the service, on several ranks")
-    announcer = Announcer(world.ours)
-    transport = join_world(world, announcer)
-    if transport is None:
-        return
-    try:
-        met = transport.run(rendezvous(transport.rank, transport.size, transport.host))
-        set_threads(met.threads if threads == "auto" else int(threads))
-        if met.info.rank == 0:
-            announcer.met(list(met.info.hosts))
-        Member(transport, met.info, path).serve()
-    except BaseException as error:
-        tell_failure(transport, announcer, error)
-        end_all(transport, explain_failure(error)[1])
+    quiet = dataclasses.replace(Config().cluster, silence_timeout_s=None)  # the service sees its ranks by itself
+    config = Config(threads=threads if threads == "auto" else int(threads), cluster=quiet)
+
+    def serve(config: Config, transport: MpiTransport, announcer: Announcer, launcher_pid: int | None) -> None:
+        Member(transport, meet(config, transport, announcer), path).serve()
+
+    among_ranks(config, world, serve)
 
 
 if __name__ == "__main__":

@@ -39,10 +39,8 @@ from hybrid.service.rank_pool.wire import Frame
 
 Order = dict[str, Any]
 _MOST_MADE = 6  # algorithms on parts that are kept with their buffers; the parts themselves stay
-_SHORTEST_LOOK_S, _LONGEST_LOOK_S = (
-    0.0002,
-    0.01,
-)  # between two looks for an order: an idle pool takes no CPU to speak of
+# Between two looks for an order: an idle pool takes no CPU to speak of.
+_SHORTEST_LOOK_S, _LONGEST_LOOK_S = 0.0002, 0.01
 
 
 class StoppedTogether(Exception):
@@ -72,7 +70,9 @@ class PoolWork(PartRuns):
         graph = opened.graph
         chosen, policy, sync = self.choose(order["algorithm"])
         known = (order["store"], policy, chosen.weighted, chosen.symmetric)
-        mine = yield from self._part(known, opened, chosen, policy)
+        if known not in self._parts:
+            self._parts[known] = yield from self.open_part(opened, chosen, policy)
+        mine = self._parts[known]
         yield from self._warm_up_once(chosen, graph, policy, sync)
         made = self._make(known, mine.part, chosen, graph, sync, order)
         self.events.extend(-1, [("prepare", began, time.perf_counter(), {"from_cache": mine.from_cache})])
@@ -110,13 +110,6 @@ class PoolWork(PartRuns):
             yield from require_same(self.info, "graph", graph_fingerprint(graph, path), fix)
             self._graphs[store] = Opened(graph, order["graph"], True, 0.0, 0.0, (), path)
         return self._graphs[store]
-
-    def _part(
-        self, known: tuple[object, ...], opened: Opened, chosen: RankAlgorithm, policy: str
-    ) -> Driver[OpenedPart]:
-        if known not in self._parts:
-            self._parts[known] = yield from self.open_part(opened, chosen, policy)
-        return self._parts[known]
 
     def _warm_up_once(self, chosen: RankAlgorithm, graph: Graph, policy: str, sync: str) -> Driver[None]:
         kind = None if graph.weight is None else str(graph.weight.dtype)

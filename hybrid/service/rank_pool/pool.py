@@ -27,10 +27,11 @@ from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, EnvironmentProblem
 from hybrid.launch.command import Launch, ask_flavour, build_launch, find_launcher, this_machine
 from hybrid.launch.environment import detect_mpi_environment
+from hybrid.launch.shared_memory import segments_of
 from hybrid.service.http.problems import Problem
-from hybrid.service.rank_pool.folders import PoolFolders
+from hybrid.service.lives import ENDING, FAILED, UP, PoolState
+from hybrid.service.rank_pool.folders import PoolFolder
 from hybrid.service.rank_pool.process import PoolProcess, RankHandle
-from hybrid.service.rank_pool.state import ENDING, FAILED, UP, PoolState
 from hybrid.service.rank_pool.wire import Frame, WireError, frame_bytes, read_frame
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,6 @@ STOP_S = 5.0  # for an order that shall stop to do so; otherwise the pool is end
 _END_S = 3.0  # for an orderly end
 _LOOK_S = 0.25
 _SOON_S = 0.02
-_PIPE_BYTES = 4096
 _MOST_WAITING = 4  # results that wait for their check: further ones wait in the pool
 _LAUNCHER_ENDED = "the launcher has ended"  # it, or a rank, has given the reason
 _OVER = ("done", "problem", "stopped")
@@ -61,7 +61,7 @@ class RankPool:
         self.state = PoolState(config.ranks)
         self._config, self._hang_s, self._stop_s = config, hang_s, stop_s
         self._launcher, self._flavour = "", ""
-        self._folders: PoolFolders | None = None
+        self._folder: PoolFolder | None = None
         self._thread: threading.Thread | None = None
         self._first: ExplainedError | None = None  # why the very first pool did not come
         self._tickets = 0
@@ -72,8 +72,7 @@ class RankPool:
         self._stopping: dict[int, float] = {}  # of these, which shall stop, and until when
         self._clogged = self._deaf = False
         self._unheard = False  # a rank does not obey
-        self._wake_read, self._wake_write = -1, -1  # a pipe to the keeper
-        self._bell_read, self._bell_write = -1, -1  # and one to the thread that waits for frames
+        self._wake, self._bell = -1, -1  # event counters: for the keeper, and for the thread that waits for frames
 
     # ------------------------------------------------------------------------------------- life
 
@@ -86,11 +85,10 @@ class RankPool:
             )  # fmt: skip
         self._launcher = find_launcher(self._config.cluster.mpirun)
         self._flavour = ask_flavour(self._launcher)
-        self._folders = PoolFolders()
+        self._folder = PoolFolder()
         for remark in self._launch("").notes:
             _log.warning("ranks: %s", remark)
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._bell_read, self._bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake, self._bell = (os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(2))
         self._thread = threading.Thread(target=self._keep, name="rank-pool", daemon=True)
         self._thread.start()
         while self.state.state != UP:
@@ -100,15 +98,15 @@ class RankPool:
 
     def close(self) -> None:
         """End it; afterwards no process and no file of it is left."""
-        self.state.ends()
+        self.state.state = ENDING
         if self._thread is not None:
-            self._wake()
+            ring(self._wake)
             self._thread.join()
             self._thread = None
-            for end in (self._wake_read, self._wake_write, self._bell_read, self._bell_write):
-                os.close(end)
-        if self._folders is not None:
-            self._folders.remove()
+            os.close(self._wake)
+            os.close(self._bell)
+        if self._folder is not None:
+            self._folder.remove()
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         return {
@@ -120,8 +118,8 @@ class RankPool:
     @property
     def folder(self) -> Path:
         """For what lasts as long as it."""
-        assert self._folders is not None
-        return self._folders.path
+        assert self._folder is not None
+        return self._folder.path
 
     @property
     def usable(self) -> bool:
@@ -138,11 +136,15 @@ class RankPool:
         self._tickets += 1
         ticket = self._tickets
         try:
-            losses = self._await_ranks()
+            while self.state.state != UP:
+                if not self.usable:
+                    raise PoolLost(self.state.reason, guilty=False)
+                time.sleep(_SOON_S)
+            losses = self.state.restarts
             self._inbox = queue.SimpleQueue()
             self._wanted = ticket
             self._outbox.put(Frame("order", {**order, "ticket": ticket}))
-            self._wake()
+            ring(self._wake)
             for frame in self._frames(ticket, losses):
                 if frame.kind == "run":
                     yield frame
@@ -156,7 +158,7 @@ class RankPool:
             if self._wanted == ticket:
                 self._wanted = 0
                 self._outbox.put(Frame("stop", {"ticket": ticket}))
-                self._wake()
+                ring(self._wake)
         raise AssertionError("frames end with the pool")
 
     def _frames(self, ticket: int, losses: int) -> Iterator[Frame]:
@@ -165,9 +167,8 @@ class RankPool:
                 frame = self._inbox.get_nowait()
             except queue.Empty:
                 # Not get(timeout): that may wait for ever if a signal's handler takes longer than the timeout.
-                select.select([self._bell_read], [], [], _SOON_S)
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._bell_read, _PIPE_BYTES)
+                select.select([self._bell], [], [], _SOON_S)
+                stop_ringing(self._bell)
                 if self.state.restarts != losses or self.state.state == ENDING:
                     self._wanted = 0  # no rank is left that could stop it
                     raise PoolLost(self.state.reason, guilty=True) from None
@@ -175,25 +176,19 @@ class RankPool:
             if frame.ticket == ticket:
                 yield frame
 
-    def _await_ranks(self) -> int:
-        """Wait until there is one; how many were lost before it."""
-        while self.state.state != UP:
-            if not self.usable:
-                raise PoolLost(self.state.reason, guilty=False)
-            time.sleep(_SOON_S)
-        return self.state.restarts
-
     # ------------------------------------------------------------------------- the keeper's thread
 
     def _keep(self) -> None:
         """Start a pool, watch it to its end, start the next; until the service ends."""
         while self.state.state != ENDING:
             self.state.starts()
-            self._forget_orders()
+            self._outbox = queue.SimpleQueue()  # orders were for ranks that have ended: who waits gets PoolLost
+            self._given.clear()
+            self._stopping.clear()
+            self._clogged = self._deaf = self._unheard = False
             problem: ExplainedError
             try:
-                with self._door() as (listening, path):
-                    problem = self._watch(PoolProcess(self._launch(path), listening, self._hang_s))
+                problem = self._run_one()
             except (EnvironmentProblem, ConfigError) as error:
                 problem = error
             except OSError as error:
@@ -203,52 +198,43 @@ class RankPool:
                 return
             pause_s = self.state.lost(problem.reason, time.monotonic())
             _log.warning("crew", extra={"facts": {"state": self.state.state, "reason": problem.reason}})
-            if self.state.number == 1 and self.state.fruitless:
+            if self.state.number == 1 and self.state.pauses.failed_starts:
                 self._first = problem
                 return
             until = time.monotonic() + pause_s
             while self.state.state != ENDING and (left := until - time.monotonic()) > 0:
                 time.sleep(min(left, _LOOK_S))
 
-    def _forget_orders(self) -> None:
-        """They were given to ranks that have ended; a thread that waits for one gets PoolLost."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._outbox.get_nowait()
-        self._given.clear()
-        self._stopping.clear()
-        self._clogged = self._deaf = self._unheard = False
-
     def _launch(self, path: str) -> Launch:
         config = self._config
         threads = next((str(t) for t in (config.cluster.threads_per_rank, config.threads) if t != "auto"), "auto")
-        machine = this_machine()
-        launch = build_launch(config, machine, self._launcher, self._flavour, [path, threads], MODULE)
-        assert self._folders is not None
-        if not path or config.cluster.hosts or config.cluster.hostfile or machine.allocated:
-            return launch  # other machines have no such folders
-        return dataclasses.replace(launch, environment={**launch.environment, **self._folders.environment()})
+        launch = build_launch(config, this_machine(), self._launcher, self._flavour, [path, threads], MODULE)
+        assert self._folder is not None
+        if not path or not launch.here:
+            return launch  # other machines have no such folder
+        environment = {**launch.environment, "TMPDIR": str(self._folder.temporary())}
+        return dataclasses.replace(launch, environment=environment)
 
-    @contextlib.contextmanager
-    def _door(self) -> Iterator[tuple[socket.socket, str]]:
+    def _run_one(self) -> EnvironmentProblem:
+        """From the start to the end of one pool; why it ended."""
         path = self.folder / f"{self.state.number}.sock"
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-            listening.bind(str(path))
-            listening.listen(self.state.wanted)
-            try:
-                yield listening, str(path)
-            finally:
-                path.unlink(missing_ok=True)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+                listening.bind(str(path))
+                listening.listen(self.state.wanted)
+                with segments_of(self._launch(str(path))) as launch:
+                    return self._watch(PoolProcess(launch, listening, self._hang_s))
+        finally:
+            path.unlink(missing_ok=True)
 
     def _watch(self, pool: PoolProcess) -> EnvironmentProblem:
-        """From the start to the end of one pool; why it ended."""
         hearing: threading.Thread | None = None
         why = ""
         try:
             until = time.monotonic() + self._config.cluster.launch_timeout_s
             with selectors.DefaultSelector() as selector:
                 selector.register(pool.listening, selectors.EVENT_READ)
-                selector.register(self._wake_read, selectors.EVENT_READ)
+                selector.register(self._wake, selectors.EVENT_READ)
                 selector.register(pool.streams.fileno(), selectors.EVENT_READ)
                 while not why:
                     for key, _ in selector.select(_LOOK_S):
@@ -276,8 +262,7 @@ class RankPool:
 
     def _look(self, pool: PoolProcess, until: float) -> str:
         """One turn of the watch; why the pool must end, or nothing."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._wake_read, _PIPE_BYTES)
+        stop_ringing(self._wake)
         pool.read_lines()
         now = time.monotonic()
         if self.state.state == ENDING:
@@ -316,10 +301,6 @@ class RankPool:
             except OSError:
                 return False
 
-    def _wake(self, pipe: int | None = None) -> None:
-        with contextlib.suppress(OSError):  # full: it rings already
-            os.write(self._wake_write if pipe is None else pipe, b"\0")
-
     # ------------------------------------------------------------------------ the thread that hears
 
     def _listen(self, handle: RankHandle) -> None:
@@ -331,7 +312,7 @@ class RankPool:
                 self._clogged = False
                 if frame.ticket == self._wanted:
                     self._inbox.put(frame)
-                    self._wake(self._bell_write)
+                    ring(self._bell)
                 if frame.kind in _OVER:
                     self._given.discard(frame.ticket)
                     self._stopping.pop(frame.ticket, None)
@@ -340,4 +321,15 @@ class RankPool:
                 _log.warning("crew: rank 0 cannot be understood: %s", error)
         finally:  # whatever it was: ranks without a listener are ended
             self._deaf = True
-            self._wake()
+            ring(self._wake)
+
+
+def ring(bell: int) -> None:
+    """Wake the thread that waits for this event counter."""
+    with contextlib.suppress(OSError, ValueError):  # the pool is not open
+        os.eventfd_write(bell, 1)
+
+
+def stop_ringing(bell: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        os.eventfd_read(bell)

@@ -1,7 +1,7 @@
 """One pool as processes: the launcher, a connection and a handle for each rank, and what all of them say.
 
-Invariant: every process handle belongs to a rank that came to our socket, whose folder no other user may enter; when
-``end`` returns, launcher and ranks of this machine are gone.
+Invariant: every rank came to our socket, whose folder no other user may enter, and bears the launcher's mark, by which
+alone processes are ended; when ``end`` returns, launcher and ranks of this machine are gone.
 """
 
 from __future__ import annotations
@@ -10,26 +10,24 @@ import contextlib
 import logging
 import os
 import selectors
-import signal
 import socket
 import struct
 import time
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from hybrid.errors import EnvironmentProblem
 from hybrid.launch.command import Launch
+from hybrid.launch.mark import is_marked, kill_marked
 from hybrid.launch.output import LaunchOutput
-from hybrid.launch.process import end_launcher, start_launcher
+from hybrid.launch.process import Lines, end_launcher, start_launcher
 from hybrid.launch.processes import activity, process_state
 from hybrid.launch.silence import Silence
 from hybrid.service.rank_pool.wire import WireError, read_frame
 
 _log = logging.getLogger(__name__)
-_BLOCK = 1 << 16
 _HELLO_S = 5.0  # for the first words of a rank that has connected
 _LAST_WORDS_S = 2.0  # mpirun takes about one to end the others and say whom it has lost
-_GONE_S = 5.0
 _LOOKS = 8  # within the time after which a rank counts as stuck
 _CREDENTIALS = struct.Struct("iII")  # pid, user, group: of the process that connected
 _ERROR = "tandem: error: "
@@ -41,19 +39,8 @@ class RankHandle:
 
     rank: int
     pid: int
-    process: int  # a pidfd: never another process, whatever becomes of the number
     connection: socket.socket
     stream: IO[bytes]
-
-    def kill(self) -> None:
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self.process, signal.SIGKILL)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self.stream.close()
-        self.connection.close()
-        os.close(self.process)
 
 
 class PoolProcess:
@@ -61,23 +48,22 @@ class PoolProcess:
 
     def __init__(self, launch: Launch, listening: socket.socket, hang_s: float) -> None:
         self.ranks: dict[int, RankHandle] = {}
-        self.hosts: list[str] = []
         self._output = LaunchOutput()
         self._told = ""  # by a rank, of its own end
         self._looked, self._hang_s, self._silence = 0.0, hang_s, Silence(hang_s)
-        self._rest: dict[Any, bytes] = {}
         self._launched = start_launcher(launch)
         self._process = self._launched.process
         self.streams = selectors.EpollSelector()
         for stream in (self._process.stdout, self._process.stderr):
             assert stream is not None
-            self.streams.register(stream, selectors.EVENT_READ)
+            self.streams.register(stream, selectors.EVENT_READ, Lines(stream, self._output, self._show))
         self.listening = listening
 
     @property
     def complete(self) -> bool:
         """All ranks have met, and those of this machine are connected."""
-        return bool(self.hosts) and len(self.ranks) == self.hosts.count(self.hosts[0])
+        hosts = self._output.hosts
+        return bool(hosts) and len(self.ranks) == hosts.count(hosts[0])
 
     @property
     def over(self) -> bool:
@@ -86,16 +72,8 @@ class PoolProcess:
     def read_lines(self) -> None:
         """Pass on to the log what launcher and ranks have said."""
         for key, _ in self.streams.select(0):
-            stream: Any = key.fileobj
-            block = os.read(stream.fileno(), _BLOCK)
-            *lines, rest = (self._rest.get(stream, b"") + block).split(b"\n")
-            self._rest[stream] = rest
-            if not block:
-                self.streams.unregister(stream)
-                lines.append(rest)
-            for line in lines:
-                for shown in self._output.feed(line.decode(errors="replace").rstrip("\r")):
-                    self._show(shown)
+            if not key.data.pump():
+                self.streams.unregister(key.fileobj)
 
     def _show(self, line: str) -> None:
         if line.startswith(_ERROR):
@@ -112,16 +90,15 @@ class PoolProcess:
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             pid, user, _ = _CREDENTIALS.unpack(credentials)
             stream = undo.enter_context(connection.makefile("rb"))
-            process = os.pidfd_open(pid)
-            undo.callback(os.close, process)
             hello = read_frame(stream)
-            if hello is None or hello.kind != "hello" or user != os.getuid():
+            ours = user == os.getuid() and is_marked(pid, self._launched.mark)
+            if hello is None or hello.kind != "hello" or not ours:
                 raise WireError("this is no rank of the pool")
-            rank, hosts = int(hello.facts["rank"]), [str(host) for host in hello.facts["hosts"]]
+            rank = int(hello.facts["rank"])
             if rank in self.ranks:
                 raise WireError("this rank is there already")
             connection.settimeout(None)
-            self.hosts, self.ranks[rank] = hosts, RankHandle(rank, pid, process, connection, stream)
+            self.ranks[rank] = RankHandle(rank, pid, connection, stream)
             undo.pop_all()
             return self.ranks[rank]
         return None
@@ -159,13 +136,17 @@ class PoolProcess:
         """
         if by_force:
             for handle in self.ranks.values():
-                handle.kill()
+                kill_marked(handle.pid, self._launched.mark)
         self.wait(_LAST_WORDS_S)
         for line in self._output.finish():
             self._show(line)
         self.streams.close()
         end_launcher(self._launched)
-        self._bury()
+        for handle in self.ranks.values():
+            with contextlib.suppress(OSError):
+                handle.stream.close()
+            handle.connection.close()
+        self.ranks.clear()
         code = self._process.returncode
         _, error = self._output.verdict(code)
         fix = "see the service's log"
@@ -175,18 +156,3 @@ class PoolProcess:
         if by_force or error is None or (fallback and error.reason.startswith("the launcher")):
             return EnvironmentProblem(fallback or "the ranks have ended", fix=fix)
         return EnvironmentProblem(error.reason.partition("; the other ranks")[0], fix=error.fix or "")
-
-    def _bury(self) -> None:
-        """mpirun has ended its ranks; one that it could not reach is ended here, by its own handle."""
-        for handle in self.ranks.values():
-            handle.kill()
-        until = time.monotonic() + _GONE_S
-        with selectors.DefaultSelector() as left:
-            for handle in self.ranks.values():
-                left.register(handle.process, selectors.EVENT_READ)
-            while left.get_map() and time.monotonic() < until:
-                for key, _ in left.select(max(0.0, until - time.monotonic())):
-                    left.unregister(key.fileobj)
-        for handle in self.ranks.values():
-            handle.close()
-        self.ranks.clear()

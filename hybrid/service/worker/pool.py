@@ -3,7 +3,8 @@
 ``npu.mode``: race and share keep a worker warm on the graph that was asked for last; auto only if the planner finds
 that it pays for searches or for batches of them; off not at all. A job may ask for another mode: then a worker is
 started for it, in the background. Invariant: everything here is done on the computing thread, and nothing in it waits
-for a worker; ``tell`` and ``gauges`` may be called from any thread.
+for a worker; ``tell`` and ``gauges`` may be called from any thread. The levels of a batch leave only with their
+certificate.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cpu_engine.bfs.many.check import check_levels
 from cpu_engine.bfs.many.engine import ROOTS_PER_PASS
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.store.npy import open_regular
 from hybrid.config.schema import Config
+from hybrid.job.warm_up import warm_up_batches
+from hybrid.offload.many_sources import ManyEngine
 from hybrid.planning.plan import Plan, make_plan
-from hybrid.service.worker.life import OFF, READY
-from hybrid.service.worker.resident import Core, ResidentWorker
-from hybrid.service.worker.simulated import SimulatedWorker
+from hybrid.results.trace import Trace
+from hybrid.service.lives import OFF, READY
+from hybrid.service.worker.resident import Core, ResidentWorker, SimulatedWorker
+from hybrid.terminal import plural
+from hybrid.worker.core_solver import CoreSolver
 from hybrid.worker.exchange_directory import remove_directory_of_killed
+from hybrid.worker.guard import STRIKES, Guard, Patience
 from hybrid.worker.simulated import simulated_solver
 
 _log = logging.getLogger(__name__)
@@ -33,12 +42,15 @@ _SETTLED_S = 5.0  # a worker stays with its graph at least so long after it was 
 _MANY = 1 << 16  # searches: a service goes on
 _BEFORE = "no graph is there yet"
 _LONGEST_NOTE = 1 << 16  # bytes of a path
+_PATIENCE_S = 1.0  # mode share: everybody who asks waits with the batch
 
 
 @dataclass(frozen=True, eq=False)
 class GraphPlans:
     """What is planned for one graph in one mode."""
 
+    name: str
+    graph: Graph
     single: Plan  # one search
     batch: Plan  # as many at once as fit into a pass
     core: Core | None  # that a worker would hold; None if neither pays
@@ -48,11 +60,10 @@ class GraphPlans:
         return self.batch.mode_reason if self.single.mode == "off" else self.single.mode_reason
 
     def core_of(self, plan: Plan) -> Core:
-        """The core of one of the two: they may differ in size."""
-        assert self.core is not None
-        if plan.core_size == self.core.size:
+        """The core of one of the two, or of another plan for this graph: they may differ in size."""
+        if self.core is not None and plan.core_size == self.core.size:
             return self.core
-        return Core(self.core.name, self.core.graph, plan.core_size)
+        return Core(self.name, self.graph, plan.core_size)
 
 
 class Workers:
@@ -64,16 +75,10 @@ class Workers:
         self._plans: dict[Graph, dict[str, GraphPlans]] = {}
         self.all: list[ResidentWorker] = []
 
-    @property
-    def possible(self) -> bool:
-        return bool(self.all)
-
     def open(self) -> None:
         """Remove what a service that was killed left, and start what is surely wanted: it loads while graphs do."""
         self.sweep()
-        logging.getLogger("hybrid.worker.solver").setLevel(
-            logging.WARNING
-        )  # it tells of every round that nobody waited for
+        logging.getLogger("hybrid.worker.solver").setLevel(logging.WARNING)  # else it tells of every abandoned round
         why = "npu.mode is off" if self.mode == "off" else _BEFORE
         simulated = simulated_solver(self.config)
         if simulated is not None:
@@ -121,19 +126,22 @@ class Workers:
         batch = planned(ROOTS_PER_PASS) if mode == "auto" else single
         chosen = next((plan for plan in (batch, single) if plan.mode != "off" and plan.core_size), None)
         core = None if chosen is None else Core(name, graph, chosen.core_size)
-        return GraphPlans(single, batch, core)
+        return GraphPlans(name, graph, single, batch, core)
 
-    def settle(self, name: str, graph: Graph) -> GraphPlans | None:
-        """A graph has come: keep a worker warm for it if the mode says so and one is free."""
+    def settle(self, name: str, graph: Graph) -> BatchHelp | None:
+        """A graph has come: keep a worker warm for it if the mode says so and one is free; its help with queries."""
         if not self.all or self.mode == "off":
             return None
         plans = self.plans(name, graph, self.mode)
         if plans.core is not None:
             self.worker_for(plans.core, lasting=True)
+            if plans.batch.mode != "off":
+                warm_up_batches()
+                return BatchHelp(self, plans)
         elif all(worker.core is None for worker in self.all):
             for worker in self.all:
                 worker.let_go(plans.why)
-        return plans
+        return None
 
     def forget(self, graph: Graph, kept: Iterable[Graph]) -> None:
         """A graph has gone; those that a late question planned for after they had gone go with it."""
@@ -169,16 +177,63 @@ class Workers:
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         told = self.tell()
-
-        def total(name: str) -> float:
-            return float(sum(one[name] for one in told))
-
-        serving = sum(one["state"] in ("ready", "busy") for one in told)
-        return {
-            "workers_ready": ("resident workers that can be asked", float(serving)),
-            "worker_rounds_total": ("rounds sent to workers", total("rounds")),
-            "worker_searches_total": ("jobs and batches that a worker was lent to", total("searches")),
-            "worker_refused_total": ("times that a certificate refused a worker's word", total("refused")),
-            "worker_restarts_total": ("workers started again", total("restarts")),
-            "worker_deaths_total": ("workers that died, hung or were given up", total("deaths")),
+        totals = {
+            "rounds": "rounds sent to workers",
+            "searches": "jobs and batches that a worker was lent to",
+            "refused": "times that a certificate refused a worker's word",
+            "restarts": "workers started again",
+            "deaths": "workers that died, hung or were given up",
         }
+        serving = sum(one["state"] in ("ready", "busy") for one in told)
+        gauges = {f"worker_{name}_total": (text, sum(one[name] for one in told)) for name, text in totals.items()}
+        return {"workers_ready": ("resident workers that can be asked", serving), **gauges}
+
+
+class BatchHelp:
+    """The worker's part in the batches of queries on one graph: all of a batch is one matrix-matrix round of the core.
+
+    Engine and buffers are the queries' own. What the certificate refuses is thrown away and the worker with it; the
+    caller searches again, by the CPU alone. A lone query is none of this: a round takes longer than it does.
+    """
+
+    def __init__(self, workers: Workers, plans: GraphPlans) -> None:
+        self._workers, self._plan = workers, plans.batch
+        self._core = plans.core_of(plans.batch)
+        self._engine = ManyEngine(plans.batch.split)
+        npu = workers.config.npu
+        self._max_rounds = npu.max_rounds
+        # Of all modes only auto has a prediction to be measured by.
+        waiting = Patience(min(npu.round_timeout_s, _PATIENCE_S), STRIKES)
+        self._patience = plans.batch.patience if workers.mode == "auto" else waiting
+        self._guarded: tuple[CoreSolver, Guard] | None = None
+
+    def search(self, roots: np.ndarray) -> np.ndarray | None:
+        """Proven levels by [root, vertex], the engine's own; None if the CPU has to do it."""
+        worker = self._workers.worker_for(self._core)
+        solver = None if worker is None else worker.lend(self._core)
+        if worker is None or solver is None:
+            return None
+        try:
+            return self._search(roots, worker, self._guard(solver))
+        finally:
+            worker.give_back()
+
+    def _search(self, roots: np.ndarray, worker: ResidentWorker, guard: Guard) -> np.ndarray | None:
+        if not guard.ready:
+            worker.refuse(guard.failure, lied=False)
+            return None
+        done = self._engine.together(roots, self._plan.mode, guard, Trace(), self._max_rounds)
+        certificate = check_levels(self._core.graph, roots, done.found.level)
+        if not certificate.holds:
+            _log.warning("a batch is searched again without the worker: %s", certificate.explain(self._core.graph))
+            worker.refuse(f"a batch of {plural(roots.size, 'source')} in which it took part failed the certificate")
+            return None
+        if done.npu.values_rejected:
+            worker.refuse(f"{done.npu.values_rejected} of its values were false")
+        return done.found.level
+
+    def _guard(self, solver: CoreSolver) -> Guard:
+        """One per process: an answer that did not come is remembered."""
+        if self._guarded is None or self._guarded[0] is not solver:
+            self._guarded = solver, Guard(solver, self._patience)
+        return self._guarded[1]

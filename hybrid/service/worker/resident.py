@@ -28,7 +28,8 @@ from cpu_engine.graph.graph import Graph
 from exchange.errors import ExchangeError
 from hybrid.config.schema import Config
 from hybrid.results.trace import Trace
-from hybrid.service.worker.life import READY, WorkerLife
+from hybrid.service.lives import READY, WorkerLife
+from hybrid.worker.simulated import SimulatedSolver
 from hybrid.worker.solver import WorkerSolver
 
 _log = logging.getLogger(__name__)
@@ -97,18 +98,16 @@ class ResidentWorker:
         self._changed = changed
         self.life = WorkerLife(why)
         self.core: Core | None = None  # the one that it is to hold
-        self._held: Core | None = None  # the one that it has answered on
-        self._given: Core | None = None  # the one that was published last
+        self._given: Core | None = None  # the one that was published last; once READY, it has answered on it
         self._left: list[np.ndarray] = []
         self._solver: ResidentSolver | None = None
         self._guard = threading.Lock()
         self._news = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lent = self._closing = self._wanted = self._lasting = False
-        self._asked = self._reloading = False
+        self.busy = False  # it is lent
+        self._closing = self._wanted = self._lasting = self._asked = self._late = False
         self._why = why
         self._rounds = self._tidied = 0
-        self._late = False
         self._told: tuple[object, ...] = ()
         self.device, self.simulated = "none", ""
         self.used_at = -math.inf
@@ -136,11 +135,11 @@ class ResidentWorker:
         """The solver, if it is there, at rest, and holds this core; with ``any_core`` the borrower brings its own."""
         self.used_at = time.monotonic()
         until = self.used_at + (_RELOAD_S if any_core else 0.0)
-        while self._reloading and not self._lent and time.monotonic() < until:
+        while self.life.reloading and not self.busy and time.monotonic() < until:
             time.sleep(_NAP_S)
-        if self.life.state != READY or self._lent:
+        if self.life.state != READY or self.busy:
             return None
-        if not any_core and self._held is not core:
+        if not any_core and self._given is not core:
             self._asked = True
             self._news.set()
             return None
@@ -149,8 +148,8 @@ class ResidentWorker:
         solver = self._solver
         if solver is not None and self.life.state == READY and not solver.busy:
             solver.begin()
-            if solver.usable and (any_core or self._held is core):
-                self._lent, self.lendings = True, self.lendings + 1
+            if solver.usable and (any_core or self._given is core):
+                self.busy, self.lendings = True, self.lendings + 1
                 return solver
         self._guard.release()
         self._news.set()
@@ -158,17 +157,19 @@ class ResidentWorker:
 
     def publish(self, core: Core) -> None:
         """Give the worker that was lent a core for its borrower alone; its own one comes back afterwards."""
-        assert self._lent
+        assert self.busy
+        if self._given is not core:
+            self._publish(core)
+
+    def _publish(self, core: Core) -> None:
         assert self._solver is not None
-        if self._held is not core:
-            self.taken_over()
-            graph = core.graph
-            self._solver.publish_edges(graph.out_offsets, graph.out_targets, core.size)
-            self._held = self._given = core
+        self._given = None
+        self._solver.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
+        self._given = core
 
     def taken_over(self) -> None:
         """The borrower published something else."""
-        self._held = self._given = None
+        self._given = None
 
     def refuse(self, reason: str, *, lied: bool = True) -> None:
         """What the worker said was found false, or it was too late too often: the process is not asked again."""
@@ -184,16 +185,12 @@ class ResidentWorker:
         solver.settle()
         if solver.rounds_written - self._tidied > _MOST_ROUNDS:
             self._tidy(solver)
-        self._lent = False
+        self.busy = False
         self._guard.release()
         self.used_at = time.monotonic()
         self._news.set()
 
     # --------------------------------------------------------------------------------------- any thread
-
-    @property
-    def busy(self) -> bool:
-        return self._lent
 
     @property
     def rounds(self) -> int:
@@ -209,7 +206,7 @@ class ResidentWorker:
         """The worker as /readyz and the page show it."""
         core, life = self.core, self.life
         return {
-            "state": "busy" if self._lent else life.state, "why": _plain(life.why), "device": self.device,
+            "state": "busy" if self.busy else life.state, "why": _plain(life.why), "device": self.device,
             "simulated": self.simulated or None, "graph": None if core is None else core.name,
             "core_size": None if core is None else core.size, "pid": self.pid, "rounds": self.rounds,
             "searches": self.lendings, "refused": life.lies, "restarts": life.restarts, "deaths": life.deaths,
@@ -236,7 +233,10 @@ class ResidentWorker:
                     _log.exception("the worker's keeper")
                     self._bury(f"{type(error).__name__}: {error}")
                     pause_s = _LOOK_S
-            self._say_if_changed()
+            seen = self.life.state, self.life.why, self.life.starts
+            if seen != self._told:
+                self._told = seen
+                self._changed()
             if pause_s:
                 self._news.wait(min(pause_s, threading.TIMEOUT_MAX))
                 self._news.clear()
@@ -278,16 +278,15 @@ class ResidentWorker:
         if self._given is not core:
             if self.life.state == READY and not self._asked and now - self.used_at < _RETURN_S:
                 return _RETURN_S / 4  # the next job may bring the same core as the last
-            self._reloading, self._asked = self.life.state == READY, False
+            self._asked = False
             self.life.load(f"it is given the core of {core.name}")
-            solver.publish_edges(core.graph.out_offsets, core.graph.out_targets, core.size)
-            self._given, self._held, self._left = core, None, core.rehearsals()
+            self._publish(core)
+            self._left = core.rehearsals()
             return 0.0
         if self._left:
             solver.submit(self._left.pop(0))
             return 0.0
-        if self._held is not core or self.life.state != READY:
-            self._held, self._reloading = core, False
+        if self.life.state != READY:
             self.device = solver.device
             self.life.serve(now, f"it has the core of {core.name}")
             _log.info("worker", extra={"facts": {"state": READY, "device": self.device, "graph": core.name}})
@@ -297,7 +296,7 @@ class ResidentWorker:
     def _start(self) -> None:
         self.life.start()
         self._trim_log()
-        self._given = self._held = None
+        self._given = None
         self._left, self._late, self._tidied = [], False, 0
         solver = self._solver = ResidentSolver(self._config, self._log_path, Trace())
         if self._config.exchange.dir is None:
@@ -317,8 +316,7 @@ class ResidentWorker:
 
     def _end(self) -> None:
         solver, self._solver = self._solver, None
-        self._given = self._held = None
-        self._reloading = False
+        self._given = None
         if solver is not None:
             self._rounds += solver.rounds_written
             solver.close()
@@ -331,11 +329,53 @@ class ResidentWorker:
             if self._log_path.stat().st_size > _LOG_BYTES:
                 os.truncate(self._log_path, 0)
 
-    def _say_if_changed(self) -> None:
-        seen = self.life.state, self.life.why, self.life.starts
-        if seen != self._told:
-            self._told = seen
-            self._changed()
+
+class SimulatedWorker(ResidentWorker):
+    """A simulated device (``npu.device: simulated:...``) in the place of a process: no start, no keeper, no death.
+
+    Everything happens on the computing thread.
+    """
+
+    def __init__(self, solver: SimulatedSolver, why: str) -> None:
+        super().__init__(Config(), Path(), Path(), lambda: None, why)
+        self._solver: Any = solver
+        self.device = solver.device
+        self.simulated = f"{self.device}: a model, no device is there"
+
+    def want(self, core: Core | None, why: str, *, lasting: bool) -> None:
+        self.core, self.used_at = core, time.monotonic()
+        self.life.state, self.life.why = READY, why
+
+    def let_go(self, why: str) -> None:
+        self.taken_over()
+        super().let_go(why)
+
+    def lend(self, core: Core, *, any_core: bool = False) -> Any:
+        self.used_at = time.monotonic()
+        if self.busy or self.life.state != READY or not self._solver.usable:
+            return None
+        self.busy, self.lendings = True, self.lendings + 1
+        self.publish(core)
+        return self._solver
+
+    def refuse(self, reason: str, *, lied: bool = True) -> None:
+        """A device whose word is always true is late at most."""
+        self.life.lies += lied
+
+    def give_back(self) -> None:
+        self._solver.begin()
+        self.busy = False
+
+    @property
+    def rounds(self) -> int:
+        return int(self._solver.rounds)
+
+    @property
+    def pid(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._solver.close()
 
 
 def _plain(cause: str) -> str:

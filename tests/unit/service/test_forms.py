@@ -11,17 +11,18 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the service is not installed: pip install -c constraints.txt -e '.[service]'")
 
-from hybrid.service.http import forms
+from hybrid.results.trace import Trace
+from hybrid.service.http.forms import Result
 from hybrid.service.http.problems import Problem
 from hybrid.service.queue.jobs import DONE, Job
 from hybrid.service.queue.journal import Journal
 
 FORMS: dict[str, Callable[[Journal, Job], Any]] = {
-    "page": lambda journal, job: forms.page(journal, job, 0, 0, 10),
-    "npy": lambda journal, job: b"".join(forms.as_npy(journal, job, "component", 0)),
-    "size": forms.bytes_of_form,
-    "ldbc": lambda journal, job: forms.as_ldbc(journal, job, 0),
-    "arrow": lambda journal, job: forms.as_table(journal, job, 0, "arrow"),
+    "page": lambda journal, job: Result(journal, job).page(0, 10),
+    "npy": lambda journal, job: b"".join(Result(journal, job).npy("component")),
+    "size": lambda journal, job: Result(journal, job).bytes_of_form,
+    "ldbc": lambda journal, job: Result(journal, job).ldbc(),
+    "arrow": lambda journal, job: Result(journal, job).table("arrow"),
 }
 
 
@@ -45,7 +46,7 @@ def _finished(folder: Path) -> tuple[Journal, Job]:
     journal = Journal(folder)
     journal.open()
     journal.write_job(job.id, job.to_dict())
-    journal.write_result(job.id, {"vertex": np.arange(5), "component": np.zeros(5, np.int64)}, [])
+    journal.write_result(job.id, {"vertex": np.arange(5), "component": np.zeros(5, np.int64)}, Trace())
     return journal, job
 
 
