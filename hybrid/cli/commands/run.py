@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.config import require_algorithm_on_ranks, require_automatic_strategy
+from hybrid.config import require_ranks
 from hybrid.config.schema import DEFAULT_JOB_RANKS, Config, GraphConfig
 from hybrid.errors import EXIT_OK
 from hybrid.launch.environment import agreed_ranks, detect_world
@@ -31,8 +31,7 @@ def execute(options: argparse.Namespace) -> int:
     own = {} if options.output is None else {"output": options.output}
     config = config_from(options, own, _default_job(options) if world is None else None)
     if config.ranks > 1 or (world is not None and world.size > 1):
-        require_algorithm_on_ranks(config)
-        require_automatic_strategy(config)
+        require_ranks(config)
     if world is None and config.ranks > 1:
         return _launch(config, options)
     if world is None and _ranks_left_open(options):
