@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import socket
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.commands.options import add_config_options, config_from, open_configured, refuse_launcher
+from hybrid.cli.commands.options import (
+    add_config_options,
+    add_several,
+    config_from,
+    identity_of,
+    open_configured,
+    refuse_launcher,
+    written_now,
+)
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.devices.machine_facts import MachineState
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 
 _REAL = ("auto", "ascend", "cpu")
 _CONFIGURED = "configured"
-_DELAYS = ("20us", "100us", "500us", "2ms")
+_NOT_SWEPT = ("output", "result", "ranks", "cluster")  # none of these is in a sweep
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,32 +48,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engines", nargs="+", choices=("async", "level"), help="engines to sweep (default: the configured one)"
     )
-    parser.add_argument(
-        "--devices",
-        metavar="DEVICE",
-        nargs="+",
-        default=[_CONFIGURED, ORACLE],
-        help=f"{_CONFIGURED} (npu.device), {', '.join(_REAL)}, or simulated ones: {', '.join(PROFILES)}, this-machine, "
-        f"{ORACLE}, a delay such as 500us (default: {_CONFIGURED} {ORACLE})",
+    devices = (
+        f"{_CONFIGURED} (npu.device), {', '.join(_REAL)}, or simulated ones: {', '.join(PROFILES)}, this-machine, "
     )
+    devices += f"{ORACLE}, a delay such as 500us (default: {{}})"
+    add_several(parser, "--devices", "DEVICE", (_CONFIGURED, ORACLE), devices)
     parser.add_argument(
         "--modes", nargs="+", choices=("share", "race"), default=["share", "race"], help="(default: share race)"
     )
-    parser.add_argument(
-        "--delays",
-        metavar="TIME",
-        nargs="*",
-        default=list(_DELAYS),
-        help=f"of the break-even curve (default: {' '.join(_DELAYS)}; nothing = no curve)",
-    )
-    parser.add_argument(
-        "--batches",
-        metavar="B",
-        type=int,
-        nargs="+",
-        default=[1],
-        help="searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: 1)",
-    )
+    curve = "of the break-even curve (default: {}; nothing = no curve)"
+    add_several(parser, "--delays", "TIME", ("20us", "100us", "500us", "2ms"), curve, nargs="*")
+    at_once = "searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: {})"
+    add_several(parser, "--batches", "B", (1,), at_once)
     parser.add_argument("--repeats", metavar="N", type=int, help="times each search is measured (compare.repeats)")
     parser.add_argument(
         "--output", metavar="DIR", help="folder; one with points is gone on with (default: a fresh one)"
@@ -103,12 +95,11 @@ def execute(options: argparse.Namespace) -> int:
     engines = tuple(dict.fromkeys(options.engines or [config.engine]))
     batches = _batches(options.batches, len(sources))
     grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
-    identity = _identity(config, {"name": opened.name, "n": int(opened.graph.n), "m": int(opened.graph.m)})
+    identity = {**identity_of(opened), "config": _swept(config)}
     journal = Journal(Path(options.output) if options.output is not None else next(fresh_names("tune")))
     points = _measure(Sweep(config, opened.graph, sources, journal), identity, grid, delays)
     advice, curves = recommend(points, config), break_even_curves(points)
-    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    found = Findings(identity, dump_config(config), points, curves, advice, written, machine.warning())
+    found = Findings(identity, dump_config(config), points, curves, advice, written_now(), machine.warning())
     write_findings(journal.folder, found)
     _say_findings(found, journal.folder)
     if options.apply is not None:
@@ -188,7 +179,7 @@ def _note_point(at: int, of: int, point: Point) -> None:
 def _config(options: argparse.Namespace) -> Config:
     """The configuration on one rank, which is all that a sweep runs on."""
     refuse_launcher("tune")
-    config = config_from(options, {} if options.repeats is None else {"compare.repeats": options.repeats})
+    config = config_from(options, {"compare.repeats": options.repeats})
     if config.ranks > 1:
         note(f"tune runs on one rank; ranks: {config.ranks} of the configuration is not used (--set ranks=1 says so)")
         config = replace(config, ranks=1)
@@ -230,11 +221,6 @@ def _delay(name: str) -> str:
     raise ConfigError("--delays: not a time", value=name, fix="for example 500us or 2ms")
 
 
-def _identity(config: Config, graph: dict[str, Any]) -> dict[str, Any]:
-    """What all points of a folder have in common."""
-    import numba
-
-    swept = asdict(config)
-    for name in ("output", "result", "ranks", "cluster"):  # none of these is in a sweep
-        del swept[name]
-    return {"host": socket.gethostname(), "threads": int(numba.get_num_threads()), "graph": graph, "config": swept}
+def _swept(config: Config) -> dict[str, Any]:
+    """What of the configuration all points of a folder have in common."""
+    return {name: value for name, value in asdict(config).items() if name not in _NOT_SWEPT}
