@@ -147,7 +147,7 @@ def personalised_pagerank(
         >>> star.personalised_pagerank(3).top(1)
         [(2, 0.358...)]
     """
-    from hybrid.api.personalised import PersonalisedPageRank
+    from hybrid.algorithms.pagerank import PersonalisedPageRank
 
     kept = PersonalisedPageRank(damping, tolerance, iterations)
     return run(results.RankResult, graph, kept, source=source, check=check)
