@@ -14,11 +14,12 @@ from hybrid.cli.commands.options import (
     config_from,
     identity_of,
     open_configured,
+    parse_delay,
     refuse_launcher,
     written_now,
 )
 from hybrid.devices.machine_facts import MachineState
-from hybrid.devices.profiles import PROFILES, SIMULATED, parse_device
+from hybrid.devices.profiles import PROFILES, SIMULATED
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.results.folder import fresh_names
 from hybrid.terminal import count, note, say, seconds, table
@@ -118,13 +119,7 @@ def _note_point(point: Point) -> None:
 def _latency(word: str) -> float:
     if word in ("0", "0us", "0ms", "0s"):
         return 0.0
-    try:
-        found = parse_device(SIMULATED + word)
-    except ValueError:
-        found = None
-    if found is None or found.delay_s is None:
-        raise ConfigError("--latencies: not a time", value=word, fix="for example 300us or 2ms")
-    return float(found.delay_s)
+    return float(parse_delay("--latencies", word, SIMULATED + word, "300us or 2ms").delay_s or 0.0)
 
 
 def _rate(word: str) -> float:

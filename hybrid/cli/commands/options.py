@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.config import load_config
 from hybrid.config.schema import Config
+from hybrid.devices.profiles import Simulation, parse_device
 from hybrid.errors import ConfigError
 from hybrid.launch.environment import detect_world
 from hybrid.terminal import note, plural
@@ -99,6 +101,15 @@ def refuse_launcher(command: str) -> None:
             value=world.size,
             fix="start it without a launcher, with --set ranks=1",
         )
+
+
+def parse_delay(option: str, word: str, device: str, examples: str) -> Simulation:
+    """The device whose every round takes the time that the word of an option names."""
+    with contextlib.suppress(ValueError):
+        found = parse_device(device)
+        if found is not None and found.delay_s is not None:
+            return found
+    raise ConfigError(f"{option}: not a time", value=word, fix=f"for example {examples}")
 
 
 def identity_of(opened: Opened) -> dict[str, Any]:

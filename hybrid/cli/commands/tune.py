@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from hybrid.cli.commands.options import (
     config_from,
     identity_of,
     open_configured,
+    parse_delay,
     refuse_launcher,
     written_now,
 )
@@ -29,7 +29,6 @@ from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.experiments.tune.points import Point
-    from hybrid.experiments.tune.report import Findings
     from hybrid.experiments.tune.sweep import Grid, Sweep
 
 _REAL = ("auto", "ascend", "cpu")
@@ -81,9 +80,15 @@ def execute(options: argparse.Namespace) -> int:
             fix="--set npu.worker=launch, or simulated --devices only",
         )
     # Not at the top: numba takes its time, and --help needs none of it.
-    from hybrid.experiments.tune.advice import apply_advice, break_even_curves, recommend, refuse_existing
+    from hybrid.experiments.tune.advice import (
+        apply_advice,
+        break_even_curves,
+        noise_text,
+        recommend,
+        refuse_existing,
+    )  # fmt: skip
     from hybrid.experiments.tune.points import Journal
-    from hybrid.experiments.tune.report import Findings, write_findings
+    from hybrid.experiments.tune.report import HTML_NAME, Findings, write_findings
     from hybrid.experiments.tune.sweep import Grid, Sweep, core_sizes
     from hybrid.graphs.sources import resolve_sources
 
@@ -101,7 +106,15 @@ def execute(options: argparse.Namespace) -> int:
     advice, curves = recommend(points, config), break_even_curves(points)
     found = Findings(identity, dump_config(config), points, curves, advice, written_now(), machine.warning())
     write_findings(journal.folder, found)
-    _say_findings(found, journal.folder)
+    say(account(points))
+    for curve in curves:
+        say(curve.sentence)
+    if noise := noise_text(points):
+        say(noise)
+    if found.warning:
+        say(f"machine  {found.warning}")
+    say(f"\n{advice.sentence}")
+    say(f"report   {journal.folder / HTML_NAME}")
     if options.apply is not None:
         apply_advice(Path(options.apply), config, advice, options.force)
         say(f"applied  {options.apply}")
@@ -130,22 +143,6 @@ def _measure(sweep: Sweep, identity: dict[str, Any], grid: Grid, delays: list[st
     finally:
         sweep.close()
         journal.close()
-
-
-def _say_findings(found: Findings, folder: Path) -> None:
-    from hybrid.experiments.tune.advice import noise_text
-    from hybrid.experiments.tune.report import HTML_NAME
-
-    noise = noise_text(found.points)
-    say(account(found.points))
-    for curve in found.curves:
-        say(curve.sentence)
-    if noise:
-        say(noise)
-    if found.warning:
-        say(f"machine  {found.warning}")
-    say(f"\n{found.advice.sentence}")
-    say(f"report   {folder / HTML_NAME}")
 
 
 def account(points: Sequence[Point]) -> str:
@@ -214,11 +211,7 @@ def _batches(asked: Sequence[int], sources: int) -> tuple[int, ...]:
 
 def _delay(name: str) -> str:
     device = SIMULATED + name.removeprefix(SIMULATED)
-    with contextlib.suppress(ValueError):
-        found = parse_device(device)
-        if found is not None and found.delay_s is not None:
-            return device
-    raise ConfigError("--delays: not a time", value=name, fix="for example 500us or 2ms")
+    return parse_delay("--delays", name, device, "500us or 2ms").label
 
 
 def _swept(config: Config) -> dict[str, Any]:
