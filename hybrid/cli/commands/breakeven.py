@@ -8,16 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.cli.commands.options import (
-    add_config_options,
-    add_several,
-    config_from,
-    identity_of,
-    open_configured,
-    parse_delay,
-    refuse_launcher,
-    written_now,
-)
+from hybrid.cli.commands import options as shared
 from hybrid.devices.machine_facts import MachineState
 from hybrid.devices.profiles import PROFILES, SIMULATED
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
@@ -38,23 +29,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--algorithms", nargs="+", choices=_ALGORITHMS, default=list(_ALGORITHMS), help="(default: all)"
     )
-    add_several(parser, "--sizes", "K", _SIZES, "core sizes (default: {})")
-    add_several(parser, "--batches", "B", _BATCHES, "how many at once, for those that can (default: {})")
-    add_several(parser, "--latencies", "TIME", _LATENCIES, "of a round, for example 300us or 2ms (default: {})")
-    add_several(parser, "--rates", "TFLOPS", _RATES, "that a product reaches, `any` = infinitely many (default: {})")
+    shared.add_several(parser, "--sizes", "K", _SIZES, "core sizes (default: {})")
+    shared.add_several(parser, "--batches", "B", _BATCHES, "how many at once, for those that can (default: {})")
+    shared.add_several(parser, "--latencies", "TIME", _LATENCIES, "of a round, for example 300us or 2ms (default: {})")
+    shared.add_several(
+        parser, "--rates", "TFLOPS", _RATES, "that a product reaches, `any` = infinitely many (default: {})"
+    )
     parser.add_argument(
         "--devices", metavar="NAME", nargs="*", choices=tuple(PROFILES), default=[],
         help=f"published devices besides, by their figures: {', '.join(PROFILES)} (without files; where the core fits)",
     )  # fmt: skip
     parser.add_argument("--repeats", metavar="N", type=int, default=3, help="times each is measured (default 3)")
     parser.add_argument("--output", metavar="DIR", help="folder (default: a fresh one under results/)")
-    add_config_options(parser)
+    shared.add_config_options(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     machine = MachineState.now()
-    refuse_launcher("breakeven")
-    config = replace(config_from(options), ranks=1)
+    shared.refuse_launcher("breakeven")
+    config = replace(shared.config_from(options), ranks=1)
     latencies = [_latency(word) for word in options.latencies]
     rates = [_rate(word) for word in options.rates]
     for name, least in (("sizes", min(options.sizes)), ("batches", min(options.batches)), ("repeats", options.repeats)):
@@ -68,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
     from hybrid.experiments.breakeven.report import HTML_NAME, NOTE, write_break_even
     from hybrid.experiments.breakeven.workloads import make_workloads
 
-    opened = open_configured(config)
+    opened = shared.open_configured(config)
     graph = opened.graph
     if not graph.m:
         raise EnvironmentProblem("the graph has no edges, so there is nothing to measure", fix="choose another graph")
@@ -79,9 +72,9 @@ def execute(options: argparse.Namespace) -> int:
     devices += [Device(0.0, PROFILES[name].flops, name) for name in options.devices]
     workloads = make_workloads(options.algorithms, graph, roots, config.engine)
     points = measure(workloads, sizes, options.batches, devices, options.repeats, _note_point)
-    where = identity_of(opened)
+    where = shared.identity_of(opened)
     identity = {
-        "host": where["host"], "threads": where["threads"], "written": written_now(), "graph": where["graph"],
+        "host": where["host"], "threads": where["threads"], "written": shared.written_now(), "graph": where["graph"],
         "warning": machine.warning(),
     }  # fmt: skip
     write_break_even(folder, identity, points)
@@ -119,7 +112,7 @@ def _note_point(point: Point) -> None:
 def _latency(word: str) -> float:
     if word in ("0", "0us", "0ms", "0s"):
         return 0.0
-    return float(parse_delay("--latencies", word, SIMULATED + word, "300us or 2ms").delay_s or 0.0)
+    return float(shared.parse_delay("--latencies", word, SIMULATED + word, "300us or 2ms").delay_s or 0.0)
 
 
 def _rate(word: str) -> float:

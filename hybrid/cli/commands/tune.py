@@ -9,16 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.commands.options import (
-    add_config_options,
-    add_several,
-    config_from,
-    identity_of,
-    open_configured,
-    parse_delay,
-    refuse_launcher,
-    written_now,
-)
+from hybrid.cli.commands import options as shared
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.devices.machine_facts import MachineState
@@ -51,21 +42,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{_CONFIGURED} (npu.device), {', '.join(_REAL)}, or simulated ones: {', '.join(PROFILES)}, this-machine, "
     )
     devices += f"{ORACLE}, a delay such as 500us (default: {{}})"
-    add_several(parser, "--devices", "DEVICE", (_CONFIGURED, ORACLE), devices)
+    shared.add_several(parser, "--devices", "DEVICE", (_CONFIGURED, ORACLE), devices)
     parser.add_argument(
         "--modes", nargs="+", choices=("share", "race"), default=["share", "race"], help="(default: share race)"
     )
     curve = "of the break-even curve (default: {}; nothing = no curve)"
-    add_several(parser, "--delays", "TIME", ("20us", "100us", "500us", "2ms"), curve, nargs="*")
+    shared.add_several(parser, "--delays", "TIME", ("20us", "100us", "500us", "2ms"), curve, nargs="*")
     at_once = "searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: {})"
-    add_several(parser, "--batches", "B", (1,), at_once)
+    shared.add_several(parser, "--batches", "B", (1,), at_once)
     parser.add_argument("--repeats", metavar="N", type=int, help="times each search is measured (compare.repeats)")
     parser.add_argument(
         "--output", metavar="DIR", help="folder; one with points is gone on with (default: a fresh one)"
     )
     parser.add_argument("--apply", metavar="FILE", help="write the configuration with the recommended setting")
     parser.add_argument("--force", action="store_true", help="--apply may replace a file")
-    add_config_options(parser)
+    shared.add_config_options(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -94,17 +85,17 @@ def execute(options: argparse.Namespace) -> int:
 
     if options.apply is not None:
         refuse_existing(Path(options.apply), options.force)
-    opened = open_configured(config)
+    opened = shared.open_configured(config)
     sources = resolve_sources(opened.graph, config)
     sizes = core_sizes(opened.graph, config, options.sizes, options.thresholds)
     engines = tuple(dict.fromkeys(options.engines or [config.engine]))
     batches = _batches(options.batches, len(sources))
     grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
-    identity = {**identity_of(opened), "config": _swept(config)}
+    identity = {**shared.identity_of(opened), "config": _swept(config)}
     journal = Journal(Path(options.output) if options.output is not None else next(fresh_names("tune")))
     points = _measure(Sweep(config, opened.graph, sources, journal), identity, grid, delays)
     advice, curves = recommend(points, config), break_even_curves(points)
-    found = Findings(identity, dump_config(config), points, curves, advice, written_now(), machine.warning())
+    found = Findings(identity, dump_config(config), points, curves, advice, shared.written_now(), machine.warning())
     write_findings(journal.folder, found)
     say(account(points))
     for curve in curves:
@@ -175,8 +166,8 @@ def _note_point(at: int, of: int, point: Point) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     """The configuration on one rank, which is all that a sweep runs on."""
-    refuse_launcher("tune")
-    config = config_from(options, {"compare.repeats": options.repeats})
+    shared.refuse_launcher("tune")
+    config = shared.config_from(options, {"compare.repeats": options.repeats})
     if config.ranks > 1:
         note(f"tune runs on one rank; ranks: {config.ranks} of the configuration is not used (--set ranks=1 says so)")
         config = replace(config, ranks=1)
@@ -211,7 +202,7 @@ def _batches(asked: Sequence[int], sources: int) -> tuple[int, ...]:
 
 def _delay(name: str) -> str:
     device = SIMULATED + name.removeprefix(SIMULATED)
-    return parse_delay("--delays", name, device, "500us or 2ms").label
+    return shared.parse_delay("--delays", name, device, "500us or 2ms").label
 
 
 def _swept(config: Config) -> dict[str, Any]:
