@@ -102,13 +102,10 @@ def _check(options: argparse.Namespace) -> None:
     for name, least in (("scale", 1), ("edge_factor", 1), ("seed", 0), ("roots", 1), ("ranks", 1)):
         value, most = getattr(options, name), _LARGEST_SCALE if name == "scale" else math.inf
         if not least <= value <= most:
-            option, allowed = (
-                f"--{name.replace('_', '-')}",
-                f"{least} to {most}" if name == "scale" else f"at least {least}",
-            )
-            raise ConfigError(
-                f"{option} must be {allowed}", value=value, fix=f"give {option} a number that is {allowed}"
-            )
+            allowed = f"{least} to {most}" if name == "scale" else f"at least {least}"
+            option = f"--{name.replace('_', '-')}"
+            fix = f"give {option} a number that is {allowed}"
+            raise ConfigError(f"{option} must be {allowed}", value=value, fix=fix)
     if options.batch and options.engine is not None:
         raise ConfigError("--batch has an engine of its own", value=options.engine, fix="leave out --engine or --batch")
     if options.kernel == "sssp" and (options.batch or options.engine is not None):

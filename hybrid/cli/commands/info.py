@@ -72,12 +72,9 @@ def render(name: str, facts: dict[str, Any]) -> str:
     ]
     if facts["cores"]:
         rows = [
-            [
-                *(count(core[name]) for name in ("size", "threshold", "edges")),
-                f"{core['density']:.2%}",
-                f"{core['share']:.1%}",
-            ]
+            [*(count(core[name]) for name in ("size", "threshold", "edges")),
+             f"{core['density']:.2%}", f"{core['share']:.1%}"]
             for core in facts["cores"]
-        ]
+        ]  # fmt: skip
         lines += ["", table(["core size", "degree from", "edges inside", "density", "of all edges"], rows)]
     return "\n".join(lines)

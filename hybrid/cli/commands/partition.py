@@ -160,13 +160,10 @@ def _summary_row(one: dict[str, Any]) -> list[str]:
 
 def _rank_rows(by_rank: dict[str, list[int]]) -> list[list[str]]:
     return [
-        [
-            str(rank),
-            *(count(by_rank[name][rank]) for name in _COUNTED),
-            *_sent(by_rank, itemgetter(rank), itemgetter(rank)),
-        ]
+        [str(rank), *(count(by_rank[name][rank]) for name in _COUNTED),
+         *_sent(by_rank, itemgetter(rank), itemgetter(rank))]
         for rank in range(len(by_rank["arcs"]))
-    ]
+    ]  # fmt: skip
 
 
 def _sent(by_rank: dict[str, list[int]], in_all: Callable[..., int], most: Callable[..., int]) -> list[str]:

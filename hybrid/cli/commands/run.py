@@ -18,7 +18,6 @@ from hybrid.terminal import count, figure, note, plural, rate, say, seconds, tab
 _MOST_ROWS = 16
 _LARGE_EDGES, _LARGE_BYTES = 1 << 24, 1 << 27  # from here on the launcher asks for the memory itself
 _MOST_REPAIRS = 4
-_TOLD = ("run", "certify")  # seconds
 _GO_ON = "to go on, --set pagerank.iterations=N with a larger N, or pagerank.tolerance"
 
 
@@ -149,13 +148,10 @@ def _tell_other(summary: dict[str, Any]) -> list[str]:
     lines = [*([f"options  {options}"] if options else []), ""]
     if sourced:
         rows = [
-            [
-                str(run["source"]),
-                *map(figure, run["facts"].values()),
-                *(seconds(run["seconds"][name]) for name in _TOLD),
-            ]
+            [str(run["source"]), *map(figure, run["facts"].values()),
+             *(seconds(run["seconds"][name]) for name in ("run", "certify"))]
             for run in sourced
-        ]
+        ]  # fmt: skip
         lines += [table(["source", *sourced[0]["facts"], "time", "certify"], rows), ""]
     return [
         *lines,

@@ -71,13 +71,7 @@ def execute(options: argparse.Namespace) -> int:
             fix="--set npu.worker=launch, or simulated --devices only",
         )
     # Not at the top: numba takes its time, and --help needs none of it.
-    from hybrid.experiments.tune.advice import (
-        apply_advice,
-        break_even_curves,
-        noise_text,
-        recommend,
-        refuse_existing,
-    )  # fmt: skip
+    from hybrid.experiments.tune.advice import apply_advice, break_even_curves, noise_text, recommend, refuse_existing
     from hybrid.experiments.tune.points import Journal
     from hybrid.experiments.tune.report import HTML_NAME, Findings, write_findings
     from hybrid.experiments.tune.sweep import Grid, Sweep, core_sizes
