@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ALGORITHMS = "hybrid.api.algorithms"
-_HOMES = {
-    "hybrid.api.graph": ("Graph",),
-    "hybrid.api.opening": ("load", "generate", "from_edges"),
-    _ALGORITHMS: (
-        "bfs", "sssp", "components", "strong_components", "pagerank", "personalised_pagerank", "label_propagation",
-        "louvain", "k_core", "triangles", "clustering", "closeness", "betweenness",
-    ),
-}  # fmt: skip
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
 __all__ = [
     "Graph",
     "__version__",
@@ -61,6 +50,13 @@ __all__ = [
     "strong_components",
     "triangles",
 ]
+
+_ALGORITHMS = "hybrid.api.algorithms"
+_HOME_OF = {
+    **dict.fromkeys(__all__, _ALGORITHMS), **dict.fromkeys(("load", "generate", "from_edges"), "hybrid.api.opening"),
+    "Graph": "hybrid.api.graph",
+}  # fmt: skip
+del _HOME_OF["__version__"]  # it is here
 
 
 def __getattr__(name: str) -> Any:

@@ -40,22 +40,22 @@ def asked_roots(task: Task) -> np.ndarray:
     return np.arange(task.graph.n) if roots is None else roots
 
 
-def exact(config: Config) -> Config:
-    """The configuration with centrality.sources: all."""
-    return dataclasses.replace(config, centrality=dataclasses.replace(config.centrality, sources="all"))
+class Centrality(Algorithm):
+    """What both have in common: an exact answer needs a search from every vertex."""
+
+    def for_warm_up(self, config: Config) -> Config:
+        return dataclasses.replace(config, centrality=dataclasses.replace(config.centrality, sources="all"))
+
+    def prepare(self, task: Task) -> None:
+        searches, edges = task.graph.n, task.graph.m
+        if task.config.centrality.sources == "all" and searches * edges > LONG:
+            note(
+                f"centrality.sources: all needs {count(searches)} searches of {count(edges)} edges, and more to check; "
+                "random:256 is quicker"
+            )
 
 
-def say_if_long(task: Task) -> None:
-    """An exact answer needs a search from every vertex."""
-    searches, edges = task.graph.n, task.graph.m
-    if task.config.centrality.sources == "all" and searches * edges > LONG:
-        note(
-            f"centrality.sources: all needs {count(searches)} searches of {count(edges)} edges, and more to check; "
-            "random:256 is quicker"
-        )
-
-
-class Closeness(Algorithm):
+class Closeness(Centrality):
     name, title = "closeness", "Closeness centrality"
     fields = (Partial("closeness", "how near it is to those that reach it; -1 = not asked for"),)
     claims = (
@@ -65,12 +65,6 @@ class Closeness(Algorithm):
     checked_by = SAMPLE
     listens = ("centrality.sources", "centrality.harmonic")
     plain = "a search with a queue from each vertex"
-
-    def for_warm_up(self, config: Config) -> Config:
-        return exact(config)
-
-    def prepare(self, task: Task) -> None:
-        say_if_long(task)
 
     def run(self, task: Task) -> Found:
         found = closeness(task.graph, roots=chosen_roots(task), harmonic=task.config.centrality.harmonic)
@@ -97,9 +91,8 @@ class Closeness(Algorithm):
         return {"scored": int(np.count_nonzero(score >= 0)), **largest_vertex(task.graph.user_ids, score)}
 
     def headline(self, facts: dict[str, Any]) -> str:
-        return (
-            f"of {plural(facts['scored'], 'vertex')}, {facts['largest_vertex']} is nearest: {figure(facts['largest'])}"
-        )
+        scored = plural(facts["scored"], "vertex")
+        return f"of {scored}, {facts['largest_vertex']} is nearest: {figure(facts['largest'])}"
 
 
 def _of_isolated(task: Task) -> float:
@@ -107,7 +100,7 @@ def _of_isolated(task: Task) -> float:
     return 0.0 if task.config.centrality.sources == "all" else -1.0
 
 
-class Betweenness(Algorithm):
+class Betweenness(Centrality):
     name, title = "betweenness", "Betweenness centrality"
     fields = (Field("betweenness", "shortest paths that lead through it, each pair of ends counting as 1"),)
     claims = (
@@ -118,12 +111,6 @@ class Betweenness(Algorithm):
     checked_by = SUM
     listens = ("centrality.sources", "centrality.normalised")
     plain = "Brandes' algorithm with a queue"
-
-    def for_warm_up(self, config: Config) -> Config:
-        return exact(config)
-
-    def prepare(self, task: Task) -> None:
-        say_if_long(task)
 
     def run(self, task: Task) -> Found:
         found = betweenness(task.graph, roots=chosen_roots(task), normalised=None)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cpu_engine.components.check import check_components, check_strong_components
 from cpu_engine.components.strong import strong_components
 from cpu_engine.components.weak import components
 from cpu_engine.repair.engine import plain_components, plain_strong_components
-from hybrid.algorithms.algorithm import Algorithm, Arrays, Check, Found, Task
-from hybrid.algorithms.distribution import group_facts, group_headline
+from hybrid.algorithms.algorithm import Check, Found, Task
+from hybrid.algorithms.distribution import Groups
 from hybrid.algorithms.field import Label
 
 
-class WeakComponents(Algorithm):
+class WeakComponents(Groups):
     name, title = "wcc", "Weakly connected components"
     fields = (Label("component", "the smallest vertex of its component"),)
+    nouns = "components"
     claims = (
         "No edge joins two components: what is connected is together.",
         "Every vertex is connected to the one that names its component: what is together is connected.",
@@ -31,12 +30,6 @@ class WeakComponents(Algorithm):
 
     def recompute(self, task: Task) -> Found:
         return Found({"component": plain_components(task.graph)})
-
-    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
-        return group_facts(arrays["component"], "components")
-
-    def headline(self, facts: dict[str, Any]) -> str:
-        return group_headline(facts, "component", "components")
 
 
 class StrongComponents(WeakComponents):

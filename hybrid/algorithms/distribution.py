@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybrid.algorithms.algorithm import Algorithm, Arrays, Task
 from hybrid.algorithms.field import Field, Label, UserLabel
 from hybrid.terminal import count, plural
 
@@ -24,10 +25,17 @@ def group_facts(label: np.ndarray, noun: str) -> dict[str, Any]:
     return {noun: int(sizes.size), "largest": largest, "largest_share": largest / max(1, label.size)}
 
 
-def group_headline(facts: dict[str, Any], noun: str, nouns: str) -> str:
-    """Such facts in a sentence."""
-    amount = f"1 {noun}" if facts[nouns] == 1 else f"{count(facts[nouns])} {nouns}"
-    return f"{amount}; the largest has {plural(facts['largest'], 'vertex')} ({facts['largest_share']:.1%})"
+class Groups(Algorithm):
+    """An algorithm that puts every vertex into a group: what its one column names."""
+
+    nouns: str
+
+    def facts(self, task: Task, arrays: Arrays) -> dict[str, Any]:
+        return group_facts(arrays[self.fields[0].name], self.nouns)
+
+    def headline(self, facts: dict[str, Any]) -> str:
+        amount = f"1 {self.fields[0].name}" if facts[self.nouns] == 1 else f"{count(facts[self.nouns])} {self.nouns}"
+        return f"{amount}; the largest has {plural(facts['largest'], 'vertex')} ({facts['largest_share']:.1%})"
 
 
 def largest_vertex(vertex: np.ndarray, value: np.ndarray) -> dict[str, Any]:

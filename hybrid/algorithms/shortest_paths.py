@@ -72,11 +72,8 @@ class ShortestPaths(Algorithm):
         return {"reached": int(inside.size), "farthest": inside.max().item()}
 
     def over_runs(self, facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {
-            "sources": len(facts),
-            "reached": sum(one["reached"] for one in facts),
-            "farthest": max(one["farthest"] for one in facts),
-        }
+        reached, farthest = sum(one["reached"] for one in facts), max(one["farthest"] for one in facts)
+        return {"sources": len(facts), "reached": reached, "farthest": farthest}
 
     def headline(self, facts: dict[str, Any]) -> str:
         several = f" from {plural(facts['sources'], 'source')}, in all" if facts.get("sources", 1) > 1 else ""

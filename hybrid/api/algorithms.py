@@ -8,13 +8,12 @@ computed it; ``check=False`` leaves that out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from hybrid.api import results
 from hybrid.api.running import run
 
-if TYPE_CHECKING:
-    from hybrid.api.opening import GraphLike
+GraphLike: TypeAlias = Any  # a Graph, a path, arrays, a sparse matrix, an edge table, a NetworkX graph
 
 
 def bfs(graph: GraphLike, source: Any, *, check: bool = True) -> results.BfsResult:
@@ -147,7 +146,7 @@ def personalised_pagerank(
         >>> star.personalised_pagerank(3).top(1)
         [(2, 0.358...)]
     """
-    from hybrid.api.personalised import PersonalisedPageRank
+    from hybrid.algorithms.pagerank import PersonalisedPageRank
 
     kept = PersonalisedPageRank(damping, tolerance, iterations)
     return run(results.RankResult, graph, kept, source=source, check=check)

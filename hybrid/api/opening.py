@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from cpu_engine.graph.build.builder import build_graph
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.graph import Graph as Rows
 from hybrid.api import edges as reading
+from hybrid.api.algorithms import GraphLike
 from hybrid.api.graph import Graph
 from hybrid.api.options import configured
 from hybrid.config.schema import Rule
-
-GraphLike: TypeAlias = Any  # a Graph, a path, arrays, a sparse matrix, an edge table, a NetworkX graph
 
 
 def load(

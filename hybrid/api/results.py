@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpu_engine.errors import InputError
+from hybrid.algorithms.algorithm import check_text
+from hybrid.algorithms.distribution import describe_spread
 from hybrid.algorithms.field import Field, Label, Parent, UserLabel
-from hybrid.api import plots, rendering
+from hybrid.api import views
 from hybrid.checkout import install_packages
 from hybrid.errors import EnvironmentProblem
 
@@ -107,7 +109,7 @@ class Result:
             import pyarrow
         except ImportError:
             raise EnvironmentProblem("to_arrow needs pyarrow", fix=install_packages("pyarrow")) from None
-        return pyarrow.table({"vertex": self.vertex, **self.arrays})
+        return pyarrow.table(self._columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's interface: ``polars.DataFrame(result)``, ``pandas.DataFrame.from_arrow(result)``."""
@@ -115,7 +117,9 @@ class Result:
 
     def plot_distribution(self, ax: Any = None) -> Any:
         """Draw how the values, or the sizes of groups, are spread (matplotlib); the axes."""
-        return plots.plot_distribution(self, ax)
+        ax, whole = views.axes_of(ax, "plot_distribution"), self.values.dtype.kind in "iu"
+        spread = describe_spread(self._main, self.graph.rows.user_ids, self._raw[self._main.name])
+        return views.draw_distribution(ax, spread, self.headline, whole=whole)
 
     def __getitem__(self, vertex: Any) -> Any:
         """A vertex's value; KeyError if there is no such vertex, or it was not reached."""
@@ -125,10 +129,23 @@ class Result:
         return self.values[at].item() if isinstance(self.values[at], np.generic) else self.values[at]
 
     def __repr__(self) -> str:
-        return rendering.as_text(self)
+        return views.as_text(self.headline, self._checked, self._columns)
 
     def _repr_html_(self) -> str:
-        return rendering.as_html(self)
+        return views.as_html(self.headline, self._checked, str(self.certificate or ""), self._columns)
+
+    @property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {"vertex": self.vertex, **self.arrays}
+
+    @property
+    def _checked(self) -> str:
+        if self.certificate is None:
+            return "not checked"
+        certified = f"certified: {check_text(self.certificate.kind)}"
+        if self.repair is None:
+            return certified
+        return f"{certified} (computed again by {self.repair.method}: the engine's result failed the check)"
 
     @property
     def _main(self) -> Field:
@@ -179,7 +196,8 @@ class PathsResult(Result):
 
     def plot_reach(self, ax: Any = None) -> Any:
         """Draw how many vertices are within each distance (matplotlib); the axes."""
-        return plots.plot_reach(self, ax)
+        ax, label = views.axes_of(ax, "plot_reach"), f"{self._main.name} from {self.source}"
+        return views.draw_reach(ax, self.values[self.reached], label, self.headline)
 
 
 class BfsResult(PathsResult):

@@ -6,12 +6,14 @@ import argparse
 import difflib
 import importlib
 import logging
+import os
 import sys
 import traceback
 from pathlib import Path
 from typing import NoReturn
 
 from exchange.escape import PrintableFormatter, printable, printable_lines
+from exchange.isolated import isolated_command
 from hybrid import __version__
 from hybrid.errors import EXIT_CODES, EXIT_CONFIG, EXIT_INTERNAL, EXIT_OK, explain_failure
 from hybrid.interrupts import raise_on_signals
@@ -40,10 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] == "worker":
-        # The worker has a command line of its own, in a process that loads nothing of the coordinator.
-        from hybrid.cli.commands import worker
-
-        worker.execute(words[1:], f"{program_name()} worker")
+        # It has a command line of its own, and becomes another program, which loads nothing of the coordinator.
+        program = [*isolated_command("npu_engine"), "--program", f"{program_name()} worker", *words[1:]]
+        os.execv(sys.executable, program)  # noqa: S606 - our own module, no shell
     if words and words[0] not in COMMANDS and not words[0].startswith("-"):
         near = difflib.get_close_matches(words[0], COMMANDS, 1)
         advice = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"

@@ -14,7 +14,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -28,6 +28,8 @@ DEEPEST, MOST_VALUES = 32, 10_000  # groups within groups; values in all. Aliase
 LARGEST_WHOLE, LARGEST_REAL = 2**63 - 1, 1e100  # of keys that have no narrower limit
 _NOT_YAML = (yaml.YAMLError, ValueError, RecursionError, OverflowError)
 _SWITCH_WORDS = {False: ("off", "no"), True: ("on", "yes")}  # YAML 1.1 reads these words as booleans
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true | false", str: "text"}
+_TOO_DEEP = f"more than {DEEPEST} groups within groups", "write plain keys"
 SOURCE_WORDS = {
     "source": "a vertex id | list of ids | random:N",
     "centrality.sources": "a vertex id | list of ids | random:N | all",
@@ -47,8 +49,15 @@ class _Loader(yaml.SafeLoader):
 class Place:
     """Where a value was written."""
 
-    path: str
+    path: str | Path
     line: int | None = None
+
+    def refuse(self, reason: str, fix: str, value: object = None) -> NoReturn:
+        raise ConfigError(reason, path=self.path, line=self.line, value=value, fix=fix)
+
+
+Written = dict[str, tuple[Any, Place]]
+_COMMAND_LINE = Place("command line")
 
 
 def load_config(
@@ -62,84 +71,68 @@ def load_config(
     ``options`` are values as they are (a command's own arguments, which no YAML parser should see), ``defaults`` those
     of a command that differ from the schema's.
     """
-    written: dict[str, tuple[Any, Place]] = {}
-    written.update({name: (value, Place("command line")) for name, value in (defaults or {}).items()})
+    written: Written = {name: (value, _COMMAND_LINE) for name, value in (defaults or {}).items()}
     if path is not None:
         written.update(_read_yaml(Path(path)))
     for override in overrides:
         name, value = _split_override(override)
         written.update(itertools.islice(_flatten(name, value, Place("--set")), MOST_VALUES))
-    written.update({name: (value, Place("command line")) for name, value in (options or {}).items()})
+    written.update({name: (value, _COMMAND_LINE) for name, value in (options or {}).items()})
     config: Config = _build(Config, "", written)
-    chosen = [name for name in ("threshold", "quantile", "size") if getattr(config.core, name) is not None]
-    if len(chosen) > 1:
-        named = " and ".join(f"core.{name}" for name in chosen)
-        raise ConfigError(f"{named} are given, which is one rule too many", path=path, fix="set all but one to null")
-    if config.engine != "level" and config.bfs.strategy != "auto":
-        raise ConfigError(
-            "bfs.strategy: strategies belong to the level engine",
-            path=path,
-            value=config.bfs.strategy,
-            fix="set engine: level as well",
-        )
-    _require_sense(config, path)
-    if config.cluster.hosts and config.cluster.hostfile is not None:
-        raise ConfigError("cluster.hosts and cluster.hostfile are both given", path=path, fix="leave one of them out")
+    for reason, value, fix in _contradictions(config):
+        raise ConfigError(reason, path=path, value=value, fix=fix)
     return config
 
 
-def _require_sense(config: Config, path: str | Path | None) -> None:
-    """What the chosen algorithm has no use for is refused where it was surely meant to matter."""
+Contradiction = tuple[str, object, str]  # reason, value, fix
+_ONE_RANK = "set ranks: 1 (--set ranks=1)"
+
+
+def _contradictions(config: Config) -> Iterator[Contradiction]:
+    """Keys that cannot be meant together, and what the chosen algorithm has no use for but was surely meant to have."""
     pagerank, sssp = config.pagerank, config.sssp
+    chosen = [name for name in ("threshold", "quantile", "size") if getattr(config.core, name) is not None]
+    if len(chosen) > 1:
+        named = " and ".join(f"core.{name}" for name in chosen)
+        yield f"{named} are given, which is one rule too many", None, "set all but one to null"
+    if config.engine != "level" and config.bfs.strategy != "auto":
+        reason = "bfs.strategy: strategies belong to the level engine"
+        yield reason, config.bfs.strategy, "set engine: level as well"
     if config.ranks > 1:
-        require_algorithm_on_ranks(config, path)
+        yield from _not_on_ranks(config)
     if config.algorithm == "pagerank" and pagerank.definition == "ldbc" and pagerank.tolerance is not None:
-        raise ConfigError(
-            "pagerank.tolerance: definition ldbc makes a fixed number of iterations",
-            path=path,
-            value=pagerank.tolerance,
-            fix="set pagerank.iterations instead, or pagerank.definition: gap",
-        )
+        reason = "pagerank.tolerance: definition ldbc makes a fixed number of iterations"
+        yield reason, pagerank.tolerance, "set pagerank.iterations instead, or pagerank.definition: gap"
     if config.algorithm == "pagerank" and pagerank.damping == 1:
-        raise ConfigError("pagerank.damping: must be below 1", path=path, value=pagerank.damping, fix="write 0.85")
+        yield "pagerank.damping: must be below 1", pagerank.damping, "write 0.85"
     if config.algorithm == "sssp" and sssp.delta is not None and (sssp.delta == 0 or sssp.strategy != "delta"):
         reason = "must be more than 0" if sssp.delta == 0 else f"strategy {sssp.strategy} has no buckets"
-        raise ConfigError(f"sssp.delta: {reason}", path=path, value=sssp.delta, fix="leave it null")
+        yield f"sssp.delta: {reason}", sssp.delta, "leave it null"
     if config.algorithm == "betweenness" and config.centrality.harmonic:
-        raise ConfigError(
-            "centrality.harmonic: belongs to closeness",
-            path=path,
-            value=True,
-            fix="set it to false, or algorithm: closeness",
-        )
+        yield "centrality.harmonic: belongs to closeness", True, "set it to false, or algorithm: closeness"
+    if config.cluster.hosts and config.cluster.hostfile is not None:
+        yield "cluster.hosts and cluster.hostfile are both given", None, "leave one of them out"
 
 
-def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -> None:
+def _not_on_ranks(config: Config) -> Iterator[Contradiction]:
     """Several ranks together know only some algorithms."""
     if not ALGORITHMS[config.algorithm].on_ranks:
-        raise ConfigError(
-            f"ranks: {config.algorithm} runs on one rank (with all its threads)",
-            path=path,
-            value=config.ranks,
-            fix="set ranks: 1 (--set ranks=1)",
-        )
+        yield f"ranks: {config.algorithm} runs on one rank (with all its threads)", config.ranks, _ONE_RANK
     if config.algorithm == "sssp" and config.sssp.strategy != "delta":
-        raise ConfigError(
-            "sssp.strategy: on several ranks there is only delta",
-            path=path,
-            value=config.sssp.strategy,
-            fix="leave it on delta, or set ranks: 1 (--set ranks=1)",
-        )
+        reason = "sssp.strategy: on several ranks there is only delta"
+        yield reason, config.sssp.strategy, f"leave it on delta, or {_ONE_RANK}"
 
 
-def require_automatic_strategy(config: Config) -> None:
-    """On several ranks the level engine has one way to expand, which changes direction by itself."""
+def require_ranks(config: Config) -> None:
+    """The job can be done by several ranks: also where not the configuration but a launcher says that there are some.
+
+    The level engine has one way to expand there, which changes direction by itself.
+    """
+    for reason, value, fix in _not_on_ranks(config):
+        raise ConfigError(reason, value=value, fix=fix)
     if config.engine == "level" and config.bfs.strategy != "auto":
-        raise ConfigError(
-            "bfs.strategy: on several ranks there is only auto",
-            value=config.bfs.strategy,
-            fix="leave it on auto, or set ranks: 1 (--set ranks=1)",
-        )
+        reason = "bfs.strategy: on several ranks there is only auto"
+        raise ConfigError(reason, value=config.bfs.strategy, fix=f"leave it on auto, or {_ONE_RANK}")
 
 
 def dump_config(config: Config) -> str:
@@ -150,10 +143,11 @@ def dump_config(config: Config) -> str:
 
 def describe_keys() -> Iterator[tuple[str, str, Any, str]]:
     """Every key: dotted name, type in words, default, meaning. Feeds docs/reference/configuration.md."""
-    yield from _describe(Config, "")
+    for key in _all_keys(Config):
+        yield key.name, key.words, key.default, key.facts["doc"]
 
 
-def _read_yaml(path: Path) -> dict[str, tuple[Any, Place]]:
+def _read_yaml(path: Path) -> Written:
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
@@ -168,9 +162,7 @@ def _read_yaml(path: Path) -> dict[str, tuple[Any, Place]]:
         raise ConfigError(f"cannot read the configuration: {error.strerror}", path=path, fix=hint) from error
     except _NOT_YAML as error:
         mark = getattr(error, "problem_mark", None)
-        reason = _why(error)
-        line = None if mark is None else mark.line + 1
-        raise ConfigError(f"not valid YAML: {reason}", path=path, line=line, fix="mend the syntax") from error
+        Place(path, None if mark is None else mark.line + 1).refuse(f"not valid YAML: {_why(error)}", "mend the syntax")
     if node is None:
         return {}
     found = dict(itertools.islice(_walk(node, "", path), MOST_VALUES + 1))
@@ -185,21 +177,16 @@ def _why(error: Exception) -> str:
 
 
 def _walk(node: yaml.Node, prefix: str, path: Path, depth: int = 0) -> Iterator[tuple[str, tuple[Any, Place]]]:
+    place = Place(path, node.start_mark.line + 1)
     if depth > DEEPEST:
-        line = node.start_mark.line + 1
-        raise ConfigError(f"more than {DEEPEST} groups within groups", path=path, line=line, fix="write plain keys")
-    place = Place(str(path), node.start_mark.line + 1)
+        place.refuse(*_TOO_DEEP)
     if not isinstance(node, yaml.MappingNode):
         if not prefix:
-            raise ConfigError(
-                "the file must hold `key: value` lines", path=path, line=place.line, fix="see configs/cluster.yaml"
-            )
+            place.refuse("the file must hold `key: value` lines", "see configs/cluster.yaml")
         try:
             yield prefix, (_Loader("").construct_object(node, deep=True), place)
         except _NOT_YAML as error:
-            raise ConfigError(
-                f"{prefix}: not a value: {_why(error)}", path=path, line=place.line, fix="write a plain value"
-            ) from error
+            place.refuse(f"{prefix}: not a value: {_why(error)}", "write a plain value")
         return
     if prefix and not node.value:
         yield prefix, (None, place)
@@ -207,9 +194,7 @@ def _walk(node: yaml.Node, prefix: str, path: Path, depth: int = 0) -> Iterator[
     for key_node, value_node in node.value:
         name = f"{prefix}.{key_node.value}" if prefix else str(key_node.value)
         if name in seen:
-            raise ConfigError(
-                f"key {name} stands twice", path=path, line=key_node.start_mark.line + 1, fix="remove one"
-            )
+            Place(path, key_node.start_mark.line + 1).refuse(f"key {name} stands twice", "remove one")
         seen.add(name)
         yield from _walk(value_node, name, path, depth + 1)
 
@@ -217,89 +202,115 @@ def _walk(node: yaml.Node, prefix: str, path: Path, depth: int = 0) -> Iterator[
 def _split_override(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(
-            "an override must look like key=value", path="--set", value=text, fix="for example --set source=5"
-        )
+        Place("--set").refuse("an override must look like key=value", "for example --set source=5", text)
     try:
         return name.strip(), yaml.load(value, _Loader)  # noqa: S506 - a SafeLoader
-    except _NOT_YAML as error:
-        raise ConfigError(
-            f"the value of {name} is not valid YAML", path="--set", value=value, fix="quote it"
-        ) from error
+    except _NOT_YAML:
+        Place("--set").refuse(f"the value of {name} is not valid YAML", "quote it", value)
 
 
 def _flatten(name: str, value: Any, place: Place, depth: int = 0) -> Iterator[tuple[str, tuple[Any, Place]]]:
     if isinstance(value, dict):
         if depth > DEEPEST:
-            raise ConfigError(f"more than {DEEPEST} groups within groups", path=place.path, fix="write plain keys")
+            place.refuse(*_TOO_DEEP)
         for inner, inner_value in value.items():
             yield from _flatten(f"{name}.{inner}", inner_value, place, depth + 1)
     else:
         yield name, (value, place)
 
 
-def _build(kind: type, prefix: str, written: dict[str, tuple[Any, Place]]) -> Any:
+class _Key:
+    """A field of the schema: what it may be, by its annotation and by what ``key`` says besides."""
+
+    def __init__(self, prefix: str, item: Any, hint: Any) -> None:
+        self.name, self.field, self.default, self.facts = prefix + item.name, item.name, item.default, item.metadata
+        self.group: Any = hint if dataclasses.is_dataclass(hint) else None
+        self.listed = typing.get_origin(hint) is tuple
+        kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        self.optional = types.NoneType in kinds
+        # A text beside numbers is one of the words of ``also``.
+        self.kinds = tuple(kind for kind in kinds if kind in _KINDS and not (kind is str and self.facts.get("also")))
+
+    @property
+    def words(self) -> str:
+        """Its type and range."""
+        if self.name in SOURCE_WORDS:
+            return SOURCE_WORDS[self.name]
+        choices, low, high = (self.facts[name] for name in ("choices", "minimum", "maximum"))
+        if choices:
+            listed = " | ".join([*choices, *filter(None, [self.facts["family"]])])
+            return f"list of {listed}" if self.listed else listed
+        if self.listed:
+            return "list of words"
+        words = [*(_KINDS[kind] for kind in self.kinds), *(["null"] if self.optional else [])]
+        if high is not None:
+            words[0] += f" from {low:g} to {high:g}"
+        elif low is not None:
+            words[0] += f", at least {low:g}"
+        return " | ".join([*words, *map(str, self.facts["also"])])
+
+
+def _keys(kind: type, prefix: str) -> Iterator[_Key]:
+    """The keys and groups of a group."""
     hints = typing.get_type_hints(kind)
+    return (_Key(prefix, item, hints[item.name]) for item in dataclasses.fields(kind))
+
+
+def _all_keys(kind: type, prefix: str = "") -> Iterator[_Key]:
+    for key in _keys(kind, prefix):
+        yield from [key] if key.group is None else _all_keys(key.group, f"{key.name}.")
+
+
+def _build(kind: type, prefix: str, written: Written) -> Any:
     values: dict[str, Any] = {}
-    for item in dataclasses.fields(kind):
-        name = prefix + item.name
-        if dataclasses.is_dataclass(hints[item.name]):
-            if name in written:
-                value, place = written.pop(name)
-                if value is not None:
-                    raise ConfigError(
-                        f"{name} is a group of keys",
-                        path=place.path,
-                        line=place.line,
-                        value=value,
-                        fix=f"write {name}.<key>",
-                    )
-            values[item.name] = _build(typing.cast(type, hints[item.name]), name + ".", written)
-        elif name in written:
-            value, place = written.pop(name)
-            values[item.name] = _check(name, hints[item.name], item.metadata, value, place)
+    for key in _keys(kind, prefix):
+        value, place = written.pop(key.name, (None, None))
+        if key.group is not None:
+            if place is not None and value is not None:
+                place.refuse(f"{key.name} is a group of keys", f"write {key.name}.<key>", value)
+            values[key.field] = _build(key.group, f"{key.name}.", written)
+        elif place is not None:
+            values[key.field] = _check(key, value, place)
     if not prefix and written:
-        _refuse_unknown(written)
+        _refuse_unknown(*next(iter(written.items())))
     return kind(**values)
 
 
-def _refuse_unknown(written: dict[str, tuple[Any, Place]]) -> typing.NoReturn:
-    name, (_, place) = next(iter(written.items()))
-    known = [known_name for known_name, *_ in describe_keys()]
+def _refuse_unknown(name: str, written: tuple[Any, Place]) -> NoReturn:
+    known = [key.name for key in _all_keys(Config)]
     leaves = {known_name.rsplit(".", 1)[-1]: known_name for known_name in known}
     near = difflib.get_close_matches(name, known, 1, 0.5)
     near = near or [leaves[leaf] for leaf in difflib.get_close_matches(name.rsplit(".", 1)[-1], leaves, 1, 0.5)]
     fix = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md lists every key"
-    raise ConfigError("unknown key", path=place.path, line=place.line, value=name, fix=fix)
+    written[1].refuse("unknown key", fix, name)
 
 
-def _check(name: str, hint: Any, metadata: Any, value: Any, place: Place) -> Any:
-    def refuse(reason: str, fix: str) -> typing.NoReturn:
-        raise ConfigError(f"{name}: {reason}", path=place.path, line=place.line, value=value, fix=fix)
+def _check(key: _Key, value: Any, place: Place) -> Any:
+    def refuse(reason: str, fix: str = f"write {key.words}") -> NoReturn:
+        place.refuse(f"{key.name}: {reason}", fix, value)
 
-    if name in SOURCE_WORDS:
-        return _check_source(value, refuse, SOURCE_WORDS[name])
-    if name == "npu.device" and isinstance(value, str) and value.startswith(SIMULATED.rstrip(":")):
+    if key.name in SOURCE_WORDS:
+        return _check_source(value, refuse, key.words)
+    if key.name == "npu.device" and isinstance(value, str) and value.startswith(SIMULATED.rstrip(":")):
         return _check_simulated(value, refuse)
-    choices, also = metadata["choices"], metadata["also"]
-    if value in also and not isinstance(value, bool):
+    if value in key.facts["also"] and not isinstance(value, bool):
         return value
-    kinds = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
     if value is None:
-        if types.NoneType in kinds:
-            return None
-        refuse("needs a value", f"write {_type_words(hint, metadata)}")
-    if typing.get_origin(hint) is tuple:
+        return None if key.optional else refuse("needs a value")
+    choices = key.facts["choices"]
+    if key.listed:
         return _check_words(choices, value, refuse)
-    if choices and isinstance(value, bool):
+    return _check_choice(key, choices, value, refuse) if choices else _check_scalar(key, value, refuse)
+
+
+def _check_choice(key: _Key, choices: tuple[str, ...], value: Any, refuse: Any) -> Any:
+    if isinstance(value, bool):
         value = next((word for word in _SWITCH_WORDS[value] if word in choices), value)
-    if choices and value not in choices:
+    if value not in choices:
         near = difflib.get_close_matches(str(value), choices, 1)
-        known = [*choices, metadata["family"]] if metadata["family"] else choices
+        known = [*choices, *filter(None, [key.facts["family"]])]
         refuse("not one of " + ", ".join(known), f"did you mean {near[0]}?" if near else f"choose {choices[0]}")
-    if choices:
-        return value
-    return _check_scalar(kinds, hint, metadata, value, refuse)
+    return value
 
 
 def _check_words(choices: tuple[str, ...], value: Any, refuse: Any) -> tuple[str, ...]:
@@ -313,35 +324,24 @@ def _check_words(choices: tuple[str, ...], value: Any, refuse: Any) -> tuple[str
     return tuple(str(word) for word in words)  # a host may be called 17
 
 
-def _check_scalar(kinds: set[Any], hint: Any, metadata: Any, value: Any, refuse: Any) -> Any:
+def _check_scalar(key: _Key, value: Any, refuse: Any) -> Any:
     if isinstance(value, bool):
-        if bool not in kinds:
-            refuse("not " + _type_words(hint, metadata), f"write {_type_words(hint, metadata)}")
-        return value
-    if float in kinds and isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
+        return value if bool in key.kinds else refuse("not " + key.words)
+    if float in key.kinds and isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value):
         value = float(value)  # YAML 1.1 reads 1e-3 as a word
-    if float in kinds and isinstance(value, int):
+    if float in key.kinds and isinstance(value, int):
         value = float(value) if abs(value) <= LARGEST_WHOLE else math.inf  # which is out of range
-    if (
-        str in kinds
-        and int not in kinds
-        and bool not in kinds
-        and not metadata["also"]
-        and isinstance(value, int | float)
-    ):
+    if key.kinds == (str,) and isinstance(value, int | float):
         value = str(value)
-    if not isinstance(value, tuple(kind for kind in kinds if kind is not types.NoneType)) or (
-        isinstance(value, str) and metadata["also"]
-    ):
-        refuse("not " + _type_words(hint, metadata), f"write {_type_words(hint, metadata)}")
+    if not isinstance(value, key.kinds):
+        refuse("not " + key.words)
     if isinstance(value, str) and "\0" in value:
         refuse("holds a NUL character", "leave it out")
     if isinstance(value, int | float):
+        low, high = key.facts["minimum"], key.facts["maximum"]
         furthest = LARGEST_REAL if isinstance(value, float) else LARGEST_WHOLE
-        low = -furthest if metadata["minimum"] is None else metadata["minimum"]
-        high = furthest if metadata["maximum"] is None else metadata["maximum"]
-        if not low <= value <= high:
-            refuse("out of range", f"write {_type_words(hint, metadata)}")
+        if not (-furthest if low is None else low) <= value <= (furthest if high is None else high):
+            refuse("out of range")
     return value
 
 
@@ -375,35 +375,6 @@ def _check_simulated(value: str, refuse: Any) -> str:
     if simulation is None:
         refuse("a simulated device needs the name of a profile", f"write {SIMULATED}NAME, NAME one of {names}")
     return value
-
-
-def _type_words(hint: Any, metadata: Any) -> str:
-    if typing.get_origin(hint) is tuple and not metadata["choices"]:
-        return "list of words"
-    if metadata["choices"]:
-        listed = " | ".join([*metadata["choices"], *filter(None, [metadata["family"]])])
-        return f"list of {listed}" if typing.get_origin(hint) is tuple else listed
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    names = {int: "a whole number", float: "a number", bool: "true | false", str: "text", types.NoneType: "null"}
-    words = [names[kind] for kind in kinds if kind in names and not (kind is str and metadata["also"])]
-    words += [str(value) for value in metadata["also"]]
-    low, high = metadata["minimum"], metadata["maximum"]
-    if high is not None:
-        words[0] += f" from {low:g} to {high:g}"
-    elif low is not None:
-        words[0] += f", at least {low:g}"
-    return " | ".join(words)
-
-
-def _describe(kind: type, prefix: str) -> Iterator[tuple[str, str, Any, str]]:
-    hints = typing.get_type_hints(kind)
-    for item in dataclasses.fields(kind):
-        name = prefix + item.name
-        if dataclasses.is_dataclass(hints[item.name]):
-            yield from _describe(typing.cast(type, hints[item.name]), name + ".")
-        else:
-            words = SOURCE_WORDS.get(name) or _type_words(hints[item.name], item.metadata)
-            yield name, words, item.default, item.metadata["doc"]
 
 
 def _plain(value: Any) -> Any:

@@ -70,9 +70,8 @@ def find_launcher(configured: str | None, python: str = sys.executable, path: st
     if configured is not None:
         found = shutil.which(configured, path=path)
         if found is None:
-            raise ConfigError(
-                "cluster.mpirun: no such program", value=configured, fix="name an mpirun, or set it to null"
-            )
+            fix = "name an mpirun, or set it to null"
+            raise ConfigError("cluster.mpirun: no such program", value=configured, fix=fix)
         return found
     beside = Path(python).parent / "mpirun"
     launcher = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpirun", path=path)

@@ -27,27 +27,20 @@ _LOST = re.compile(  # both are said of a daemon that has been there
     r"Remote (host:|daemon: \[\S+\] on node)\s+(?P<host>\S+)",
     re.DOTALL,
 )
+_NOT_EVERYWHERE = (
+    "the ranks could not be started on every machine",
+    "try `ssh HOST true` for every host of cluster.hosts or cluster.hostfile, and have the same Python there",
+)
+_SEE_MACHINE = "check that machine and the network, then run again"
 _CAUSES = (  # words of a launcher, what they mean, the fix
-    (
-        "daemon failed to report back",
-        "the ranks could not be started on every machine",
-        "try `ssh HOST true` for every host of cluster.hosts or cluster.hostfile, and have the same Python there",
-    ),
-    (
-        "unable to reliably start one or more daemons",
-        "the ranks could not be started on every machine",
-        "try `ssh HOST true` for every host of cluster.hosts or cluster.hostfile, and have the same Python there",
-    ),
+    ("daemon failed to report back", *_NOT_EVERYWHERE),
+    ("unable to reliably start one or more daemons", *_NOT_EVERYWHERE),
     (
         "daemon has unexpectedly failed",
         "the launcher's daemon on another machine failed",
         "try `ssh HOST mpirun --version` for every host, and check firewalls between them",
     ),
-    (
-        "lost communication with a remote daemon",
-        "the connection to another machine was lost",
-        "check that machine and the network, then run again",
-    ),
+    ("lost communication with a remote daemon", "the connection to another machine was lost", _SEE_MACHINE),
     (
         "not included in the current allocation",
         "cluster.hosts names machines that the allocation does not have",
@@ -98,14 +91,10 @@ class LaunchOutput:
 
     def feed(self, line: str) -> list[str]:
         """Take a line without its end; the lines to show for it."""
-        if line.startswith("\0"):  # the end of a text of prterun's, wherever that came
-            line = line.lstrip("\0")
-            if not line:
-                return []
-        if _COLOUR_OFF in line:
-            line = line.replace(_COLOUR_OFF, "")
-            if not line:
-                return []
+        said = line.lstrip("\0").replace(_COLOUR_OFF, "")  # a NUL: the end of a text of prterun's, wherever that came
+        if line and not said:
+            return []
+        line = said
         if self._after_frame:
             line = line.lstrip(" ")  # prterun ends its frames with lone blanks
         message = read_announcement(line)
@@ -117,13 +106,10 @@ class LaunchOutput:
                 self._frame = []
                 return []
             return self._close_frame()
-        if self._frame is not None:
-            self._frame.append(line)
+        if self._frame is not None or _LIBRARY_LINE.match(line):
+            (self._consequences if self._frame is None else self._frame).append(line)
             return []
         if self._after_frame and not line:
-            return []
-        if _LIBRARY_LINE.match(line):
-            self._consequences.append(line)
             return []
         self._after_frame = False
         if line.startswith(_ERROR):
@@ -241,7 +227,7 @@ class LaunchOutput:
         named = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(ranks)}"
         return EnvironmentProblem(
             f"{host} was lost, and {named} with it; the other ranks were stopped, no result was written",
-            fix="check that machine and the network, then run again",
+            fix=_SEE_MACHINE,
         )
 
 

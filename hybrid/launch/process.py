@@ -25,8 +25,8 @@ from exchange.filesystem.scratch import remove_folder
 from hybrid.errors import EnvironmentProblem
 from hybrid.interrupts import interrupts_held
 from hybrid.launch.command import Launch
-from hybrid.launch.mark import LAUNCHER, end_marked, new_mark
 from hybrid.launch.output import LaunchOutput
+from hybrid.launch.processes import LAUNCHER, end_marked, new_mark
 from hybrid.launch.shared_memory import segments_of
 from hybrid.launch.watch import RankWatch
 from hybrid.results.folder import put_in_place

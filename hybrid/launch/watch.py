@@ -11,9 +11,8 @@ from __future__ import annotations
 import time
 
 from hybrid.errors import EnvironmentProblem
-from hybrid.launch.mark import is_marked, marked_pids
 from hybrid.launch.output import LaunchOutput
-from hybrid.launch.processes import activity, process_state
+from hybrid.launch.processes import activity, is_marked, marked_pids, process_state
 from hybrid.launch.silence import Silence
 from hybrid.terminal import note
 

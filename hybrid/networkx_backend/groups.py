@@ -15,7 +15,7 @@ from hybrid.networkx_backend.paths import hops
 
 
 def connected_components(G: Graph) -> Iterator[set[Any]]:
-    return _sets(G.components())
+    return (set(group) for group in G.components().groups())
 
 
 def number_connected_components(G: Graph) -> int:
@@ -23,7 +23,7 @@ def number_connected_components(G: Graph) -> int:
 
 
 def is_connected(G: Graph) -> bool:
-    return _is_one(G, G.components(), "Connectivity is undefined for the null graph.")
+    return _is_one(G, G.components())
 
 
 def node_connected_component(G: Graph, n: Any) -> set[Any]:
@@ -37,23 +37,7 @@ is_weakly_connected = is_connected
 
 def strongly_connected_components(G: Graph) -> Iterator[set[Any]]:
     """A component comes before those that reach it, as in NetworkX, whose ``condensation`` builds on that."""
-    return _reached_first(G, G.strong_components())
-
-
-def number_strongly_connected_components(G: Graph) -> int:
-    return G.strong_components().count
-
-
-def is_strongly_connected(G: Graph) -> bool:
-    return _is_one(G, G.strong_components(), "Connectivity is undefined for the null graph.")
-
-
-def _sets(found: ComponentsResult) -> Iterator[set[Any]]:
-    return (set(group) for group in found.groups())
-
-
-def _reached_first(graph: Graph, found: ComponentsResult) -> Iterator[set[Any]]:
-    rows = graph.rows
+    rows, found = G.rows, G.strong_components()
     named, inner = np.unique(found.component_ids[rows.user_position], return_inverse=True)
     member = np.argsort(inner, kind="stable")
     begin = np.searchsorted(inner[member], np.arange(named.size + 1))
@@ -65,12 +49,20 @@ def _reached_first(graph: Graph, found: ComponentsResult) -> Iterator[set[Any]]:
         )  # fmt: skip
     place = rows.user_position[member]
     for k in order.tolist():
-        yield set(graph.vertices[place[begin[k] : begin[k + 1]]].tolist())
-    for vertex in graph.vertices[rows.internal_of_position < 0].tolist():
+        yield set(G.vertices[place[begin[k] : begin[k + 1]]].tolist())
+    for vertex in G.vertices[rows.internal_of_position < 0].tolist():
         yield {vertex}
 
 
-def _is_one(graph: Graph, found: ComponentsResult, of_nothing: str) -> bool:
+def number_strongly_connected_components(G: Graph) -> int:
+    return G.strong_components().count
+
+
+def is_strongly_connected(G: Graph) -> bool:
+    return _is_one(G, G.strong_components())
+
+
+def _is_one(graph: Graph, found: ComponentsResult) -> bool:
     if not graph.vertex_count:
-        raise nx.NetworkXPointlessConcept(of_nothing)
+        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
     return found.count == 1

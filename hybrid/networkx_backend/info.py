@@ -16,56 +16,47 @@ UNWEIGHTED, WEIGHTED, HEAVY, ALL_SOURCES, CONVERTED_ONLY = 1_000_000, 20_000, 5_
 DENSE = 15  # edges per node: at 10 a conversion pays, at 20 NetworkX's own search, which stops early, is quicker
 _WEIGHTS = "weights are an attribute, not negative"
 
+_ANOTHER = "of several shortest paths it may be another"
+_PAIRED = "a source must be given; weights not negative"
+
 FUNCTIONS: dict[str, tuple[int, str]] = {
     "single_source_shortest_path_length": (SEARCH, ""),
-    "single_target_shortest_path_length": (UNWEIGHTED, ""),
-    "single_source_shortest_path": (UNWEIGHTED, "of several shortest paths it may be another"),
-    "shortest_path_length": (UNWEIGHTED, "a source must be given; weights not negative"),
-    "shortest_path": (UNWEIGHTED, "a source must be given; weights not negative; of several it may be another"),
+    "single_source_shortest_path": (UNWEIGHTED, _ANOTHER),
+    "shortest_path_length": (UNWEIGHTED, _PAIRED),
+    "shortest_path": (UNWEIGHTED, f"{_PAIRED}; of several it may be another"),
     "has_path": (CONVERTED_ONLY, ""),
-    "descendants": (UNWEIGHTED, ""),
-    "ancestors": (UNWEIGHTED, ""),
-    "single_source_dijkstra": (WEIGHTED, _WEIGHTS),
-    "single_source_dijkstra_path": (WEIGHTED, _WEIGHTS),
-    "single_source_dijkstra_path_length": (WEIGHTED, _WEIGHTS),
-    "dijkstra_path": (CONVERTED_ONLY, _WEIGHTS),
-    "dijkstra_path_length": (CONVERTED_ONLY, _WEIGHTS),
-    "connected_components": (UNWEIGHTED, ""),
-    "number_connected_components": (UNWEIGHTED, ""),
-    "is_connected": (UNWEIGHTED, ""),
-    "node_connected_component": (UNWEIGHTED, ""),
-    "weakly_connected_components": (UNWEIGHTED, ""),
-    "number_weakly_connected_components": (UNWEIGHTED, ""),
-    "is_weakly_connected": (UNWEIGHTED, ""),
-    "strongly_connected_components": (UNWEIGHTED, ""),
-    "number_strongly_connected_components": (UNWEIGHTED, ""),
-    "is_strongly_connected": (UNWEIGHTED, ""),
-    "descendants_at_distance": (UNWEIGHTED, ""),
-    "single_source_bellman_ford": (WEIGHTED, _WEIGHTS),
-    "single_source_bellman_ford_path": (WEIGHTED, _WEIGHTS),
-    "single_source_bellman_ford_path_length": (WEIGHTED, _WEIGHTS),
-    "bellman_ford_path": (WEIGHTED, _WEIGHTS),
-    "bellman_ford_path_length": (WEIGHTED, _WEIGHTS),
-    "bidirectional_dijkstra": (CONVERTED_ONLY, _WEIGHTS),
-    "bidirectional_shortest_path": (CONVERTED_ONLY, "of several shortest paths it may be another"),
+    "bidirectional_shortest_path": (CONVERTED_ONLY, _ANOTHER),
+    **dict.fromkeys(
+        (
+            "single_target_shortest_path_length", "descendants", "ancestors", "descendants_at_distance",
+            "connected_components", "number_connected_components", "is_connected", "node_connected_component",
+            "weakly_connected_components", "number_weakly_connected_components", "is_weakly_connected",
+            "strongly_connected_components", "number_strongly_connected_components", "is_strongly_connected",
+        ),
+        (UNWEIGHTED, ""),
+    ),
+    **dict.fromkeys(
+        (
+            "single_source_dijkstra", "single_source_dijkstra_path", "single_source_dijkstra_path_length",
+            "single_source_bellman_ford", "single_source_bellman_ford_path", "single_source_bellman_ford_path_length",
+            "bellman_ford_path", "bellman_ford_path_length",
+        ),
+        (WEIGHTED, _WEIGHTS),
+    ),
+    **dict.fromkeys(("dijkstra_path", "dijkstra_path_length", "bidirectional_dijkstra"), (CONVERTED_ONLY, _WEIGHTS)),
     "all_pairs_shortest_path_length": (ALL_SOURCES, ""),
     "all_pairs_dijkstra_path_length": (ALL_SOURCES, _WEIGHTS),
     "average_shortest_path_length": (ALL_SOURCES, "without weights or method"),
     "eccentricity": (ALL_SOURCES, "without weights or sp"),
-    "diameter": (ALL_SOURCES, "without weights or e"),
-    "radius": (ALL_SOURCES, "without weights or e"),
-    "center": (ALL_SOURCES, "without weights or e"),
-    "periphery": (ALL_SOURCES, "without weights or e"),
+    **dict.fromkeys(("diameter", "radius", "center", "periphery"), (ALL_SOURCES, "without weights or e")),
     "pagerank": (HEAVY, "weights and shares not negative"),
     "triangles": (HEAVY, ""),
-    "clustering": (HEAVY, "no parallel edges"),
-    "average_clustering": (HEAVY, "no parallel edges"),
-    "transitivity": (HEAVY, "undirected"),
-    "core_number": (HEAVY, "undirected"),
+    **dict.fromkeys(("clustering", "average_clustering"), (HEAVY, "no parallel edges")),
+    **dict.fromkeys(("transitivity", "core_number"), (HEAVY, "undirected")),
     "betweenness_centrality": (ALL_SOURCES, "all sources, without weights or endpoints"),
     "closeness_centrality": (ALL_SOURCES, "wf_improved, without distance"),
     "harmonic_centrality": (ALL_SOURCES, "all sources, without distance"),
-}
+}  # fmt: skip
 
 
 def get_info() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from hybrid.job.warm_up import set_threads
 from hybrid.launch.announce import Announcer
 from hybrid.launch.beat import beating
 from hybrid.launch.environment import MpiEnvironment, require_same_size
-from hybrid.launch.mark import launcher_here
+from hybrid.launch.processes import launcher_here
 from hybrid.ranks.backend import drive_on_rank
 from hybrid.ranks.rendezvous import Agreed, rendezvous, wanted_threads
 from hybrid.results.record import Finished, result_folder

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hybrid.algorithms import description_of
-from hybrid.cli.commands.run import library_account
+from hybrid.cli.commands.run import account
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import ConfigError, NotCertified
@@ -69,7 +69,7 @@ def test_a_job_writes_a_whole_folder_that_can_be_proven_again(house: Job, algori
     summary, description = finished.summary, description_of(algorithm)
     assert summary["certified"] is True
     assert summary["npu"]["outcome"] == "off (as configured)"
-    assert summary["headline"] in library_account(summary, finished.folder)
+    assert summary["headline"] in account(summary, finished.folder)
     rows = 3 if description.sourced else 1
     for field in description.fields:
         values = np.load(finished.folder / f"{field.name}.npy")
@@ -159,9 +159,7 @@ def test_ranks_that_do_not_settle_are_told_and_proven_as_such(house: Job) -> Non
     run = finished.summary["runs"][0]
     assert finished.summary["certified"] is True
     assert run["counters"]["converged"] is False
-    assert "not converged: after 1 iteration the ranks still change by" in library_account(
-        finished.summary, finished.folder
-    )
+    assert "not converged: after 1 iteration the ranks still change by" in account(finished.summary, finished.folder)
     assert "Not converged" in (finished.folder / "report.html").read_text()
     assert validate_result(finished.folder, []) == 0
     told = json.loads((finished.folder / "summary.json").read_text())

@@ -12,7 +12,7 @@ import pytest
 
 import hybrid
 from hybrid.algorithms import description_of
-from hybrid.cli.commands.run import account, library_account
+from hybrid.cli.commands.run import account
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.config.schema import Config
@@ -81,7 +81,7 @@ def told(finished: Finished, name: str) -> None:
     assert_records_fit(finished.folder)
     assert summary["npu"]["outcome"].startswith("off"), "no worker took part, so none is blamed"
     log, report = (finished.folder / "log.txt").read_text(), (finished.folder / "report.html").read_text()
-    shown = (account if name == "bfs" else library_account)(summary, finished.folder)
+    shown = account(summary, finished.folder)
     for one in repairs:
         assert one["method"] == description.plain
         assert (Path(one["record"]) / "record.json").is_file()

@@ -31,8 +31,8 @@ from cpu_engine.sssp.engine import STRATEGIES as SSSP_STRATEGIES
 from cpu_engine.sssp.engine import SsspEngine
 from hybrid.algorithms import algorithm_named
 from hybrid.algorithms.algorithm import Algorithm, Check, Found, Task
+from hybrid.algorithms.pagerank import PersonalisedPageRank
 from hybrid.api.options import configured
-from hybrid.api.personalised import PersonalisedPageRank
 from hybrid.graphs.sources import Source
 from hybrid.offload.traverse import traverse_alone
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import socket
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hybrid.cli.commands.options import add_config_options, config_from, open_configured, refuse_launcher
+from hybrid.cli.commands import options as shared
 from hybrid.devices.machine_facts import MachineState
-from hybrid.devices.profiles import PROFILES, SIMULATED, parse_device
+from hybrid.devices.profiles import PROFILES, SIMULATED
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.results.folder import fresh_names
 from hybrid.terminal import count, note, say, seconds, table
@@ -31,51 +29,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--algorithms", nargs="+", choices=_ALGORITHMS, default=list(_ALGORITHMS), help="(default: all)"
     )
-    parser.add_argument(
-        "--sizes", metavar="K", type=int, nargs="+", default=list(_SIZES),
-        help=f"core sizes (default: {' '.join(map(str, _SIZES))})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--batches", metavar="B", type=int, nargs="+", default=list(_BATCHES),
-        help=f"how many at once, for those that can (default: {' '.join(map(str, _BATCHES))})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--latencies", metavar="TIME", nargs="+", default=list(_LATENCIES),
-        help=f"of a round, for example 300us or 2ms (default: {' '.join(_LATENCIES)})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rates", metavar="TFLOPS", nargs="+", default=list(_RATES),
-        help=f"that a product reaches, `any` = infinitely many (default: {' '.join(_RATES)})",
-    )  # fmt: skip
+    shared.add_several(parser, "--sizes", "K", _SIZES, "core sizes (default: {})")
+    shared.add_several(parser, "--batches", "B", _BATCHES, "how many at once, for those that can (default: {})")
+    shared.add_several(parser, "--latencies", "TIME", _LATENCIES, "of a round, for example 300us or 2ms (default: {})")
+    shared.add_several(
+        parser, "--rates", "TFLOPS", _RATES, "that a product reaches, `any` = infinitely many (default: {})"
+    )
     parser.add_argument(
         "--devices", metavar="NAME", nargs="*", choices=tuple(PROFILES), default=[],
         help=f"published devices besides, by their figures: {', '.join(PROFILES)} (without files; where the core fits)",
     )  # fmt: skip
     parser.add_argument("--repeats", metavar="N", type=int, default=3, help="times each is measured (default 3)")
     parser.add_argument("--output", metavar="DIR", help="folder (default: a fresh one under results/)")
-    add_config_options(parser)
+    shared.add_config_options(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     machine = MachineState.now()
-    refuse_launcher("breakeven")
-    config = replace(config_from(options), ranks=1)
+    shared.refuse_launcher("breakeven")
+    config = replace(shared.config_from(options), ranks=1)
     latencies = [_latency(word) for word in options.latencies]
     rates = [_rate(word) for word in options.rates]
-    for name in ("sizes", "batches", "repeats"):
-        least = min(getattr(options, name)) if name != "repeats" else options.repeats
+    for name, least in (("sizes", min(options.sizes)), ("batches", min(options.batches)), ("repeats", options.repeats)):
         if least < 1:
             raise ConfigError(f"--{name}: at least 1", value=least, fix="give 1 or more")
     folder = _output(options.output)
     # Not at the top: numba takes its time, and --help needs none of it.
-    import numba
     import numpy as np
 
     from hybrid.experiments.breakeven.experiment import Device, curves_of, measure
     from hybrid.experiments.breakeven.report import HTML_NAME, NOTE, write_break_even
     from hybrid.experiments.breakeven.workloads import make_workloads
 
-    opened = open_configured(config)
+    opened = shared.open_configured(config)
     graph = opened.graph
     if not graph.m:
         raise EnvironmentProblem("the graph has no edges, so there is nothing to measure", fix="choose another graph")
@@ -86,10 +72,10 @@ def execute(options: argparse.Namespace) -> int:
     devices += [Device(0.0, PROFILES[name].flops, name) for name in options.devices]
     workloads = make_workloads(options.algorithms, graph, roots, config.engine)
     points = measure(workloads, sizes, options.batches, devices, options.repeats, _note_point)
+    where = shared.identity_of(opened)
     identity = {
-        "host": socket.gethostname(), "threads": int(numba.get_num_threads()),
-        "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        "graph": {"name": opened.name, "n": int(graph.n), "m": int(graph.m)}, "warning": machine.warning(),
+        "host": where["host"], "threads": where["threads"], "written": shared.written_now(), "graph": where["graph"],
+        "warning": machine.warning(),
     }  # fmt: skip
     write_break_even(folder, identity, points)
     say(account(points))
@@ -126,13 +112,7 @@ def _note_point(point: Point) -> None:
 def _latency(word: str) -> float:
     if word in ("0", "0us", "0ms", "0s"):
         return 0.0
-    try:
-        found = parse_device(SIMULATED + word)
-    except ValueError:
-        found = None
-    if found is None or found.delay_s is None:
-        raise ConfigError("--latencies: not a time", value=word, fix="for example 300us or 2ms")
-    return float(found.delay_s)
+    return float(shared.parse_delay("--latencies", word, SIMULATED + word, "300us or 2ms").delay_s or 0.0)
 
 
 def _rate(word: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.metadata
+import itertools
 import json
 import os
 import secrets
@@ -23,7 +24,7 @@ from exchange.isolated import isolated_command
 from hybrid.checkout import MPI, install_packages
 from hybrid.cli.commands.options import add_config_options, config_from
 from hybrid.config.schema import Config
-from hybrid.errors import EXIT_ENVIRONMENT, EXIT_OK
+from hybrid.errors import EXIT_ENVIRONMENT, EXIT_OK, EnvironmentProblem
 from hybrid.terminal import plural, say, seconds
 
 _MPI_TIMEOUT_S = 60
@@ -55,17 +56,16 @@ def execute(options: argparse.Namespace) -> int:
     if not options.no_worker:
         checks.append(check_worker)
     findings = []
-    for check in checks:
-        for finding in check(config):
-            findings.append(finding)
-            if not options.json:
-                say(f"{finding.state:>4}  {finding.subject:<12} {finding.detail}")
-                if finding.fix:
-                    say(f"      {'':<12} fix: {finding.fix}")
+    for finding in itertools.chain.from_iterable(check(config) for check in checks):
+        findings.append(finding)
+        if not options.json:
+            say(f"{finding.state:>4}  {finding.subject:<12} {finding.detail}")
+            if finding.fix:
+                say(f"      {'':<12} fix: {finding.fix}")
+    failed = sum(finding.state == "FAIL" for finding in findings)
     if options.json:
         say(json.dumps([finding.__dict__ for finding in findings], indent=2))
-    failed = sum(finding.state == "FAIL" for finding in findings)
-    if not options.json:
+    else:
         say(f"\n{'everything a job needs is here' if not failed else plural(failed, 'problem')}")
     return EXIT_ENVIRONMENT if failed else EXIT_OK
 
@@ -112,10 +112,8 @@ def check_threads(config: Config) -> Iterator[Finding]:
 def check_memory(config: Config) -> Iterator[Finding]:
     facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     total, free = (int(facts[name].split()[0]) * 1024 / _GIB for name in ("MemTotal", "MemAvailable"))
-    state, fix = (
-        ("ok", "") if free > 2 else ("note", "a worker takes about 0.5 GiB, a large graph more: close something")
-    )
-    yield Finding(state, "memory", f"{free:.1f} of {total:.1f} GiB free", fix)
+    fix = "" if free > 2 else "a worker takes about 0.5 GiB, a large graph more: close something"
+    yield Finding("note" if fix else "ok", "memory", f"{free:.1f} of {total:.1f} GiB free", fix)
 
 
 def check_folders(config: Config) -> Iterator[Finding]:
@@ -130,16 +128,14 @@ def check_folders(config: Config) -> Iterator[Finding]:
     with _leaving_nothing(cache):
         yield _trial("graph cache", cache, lambda: cache, "set graph.cache_dir or $TANDEM_CACHE to another folder")
     results = Path(config.output) if config.output else Path("results")
-    with _leaving_nothing(results):
-        made: list[ResultFolder] = []
+    with _leaving_nothing(results), contextlib.ExitStack() as made:
 
         def make_result() -> Path:
-            made.append(ResultFolder(config.output, "doctor"))
-            return made[0].path
+            folder = ResultFolder(config.output, "doctor")
+            made.callback(folder.discard)
+            return folder.path
 
         yield _trial("results", results, make_result, "choose another folder with --output DIR")
-        for one in made:
-            one.discard()
     shared = Path(config.exchange.dir) if config.exchange.dir else None
     with _leaving_nothing(shared) if shared else tempfile.TemporaryDirectory(prefix="tandem-doctor-"):
         place = shared or fresh_directory()
@@ -223,9 +219,8 @@ def check_graph(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "graph", f"{name}: {size}; building it takes about {needed / _GIB:.2f} GiB")
     except ExplainedError as error:
         line = "" if error.line is None else f", line {error.line}"
-        yield Finding(
-            "FAIL", "graph", f"{name}{line}: {error.reason}", error.fix or "check graph.path and graph.format"
-        )
+        fix = error.fix or "check graph.path and graph.format"
+        yield Finding("FAIL", "graph", f"{name}{line}: {error.reason}", fix)
 
 
 def check_devices(config: Config) -> Iterator[Finding]:
@@ -236,50 +231,43 @@ def check_devices(config: Config) -> Iterator[Finding]:
     if devices and toolkit:
         yield Finding("ok", "ascend", f"{plural(len(devices), 'device')} ({', '.join(devices)}), CANN at {toolkit}")
     elif devices:
-        yield Finding(
-            "note",
-            "ascend",
-            f"{plural(len(devices), 'device')}, but no CANN environment",
-            "source CANN's set_env.sh first",
-        )
+        found = f"{plural(len(devices), 'device')}, but no CANN environment"
+        yield Finding("note", "ascend", found, "source CANN's set_env.sh first")
     else:
-        wanted = config.npu.device == "ascend"
+        wanted, found = config.npu.device == "ascend", "no device here; the worker runs MindSpore on the CPU"
         fix = "use device: auto or cpu, or install the Ascend driver" if wanted else ""
-        yield Finding(
-            "FAIL" if wanted else "note", "ascend", "no device here; the worker runs MindSpore on the CPU", fix
-        )
+        yield Finding("FAIL" if wanted else "note", "ascend", found, fix)
 
 
 def check_mpi(config: Config) -> Iterator[Finding]:
-    from hybrid.launch.command import find_launcher, no_answer
-
     try:
-        launcher = find_launcher(config.cluster.mpirun)
+        yield Finding("ok", "mpi", f"{_probe_mpi(config)}, 2 ranks talk to each other")
     except ExplainedError as error:
         yield Finding("FAIL", "mpi", error.reason, error.fix or "")
-        return
-    command = [launcher, "-n", "2", "--map-by", ":OVERSUBSCRIBE"]
+
+
+def _probe_mpi(config: Config) -> str:
+    """Start two ranks that send each other something; the MPI library that they use."""
+    from hybrid.launch.command import find_launcher, no_answer
+
+    command = [find_launcher(config.cluster.mpirun), "-n", "2", "--map-by", ":OVERSUBSCRIBE"]
     command += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     command += [*isolated_command("mpi4py", tied=True), "-m", "cpu_engine.comm.probe"]
+    again = install_packages(*MPI, again=True)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MPI_TIMEOUT_S)  # noqa: S603 - the configured launcher
         facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    except subprocess.TimeoutExpired:
-        silent = no_answer(shlex.join(command), _MPI_TIMEOUT_S)
-        yield Finding("FAIL", "mpi", silent.reason, silent.fix or "")
-        return
+    except subprocess.TimeoutExpired as error:
+        raise no_answer(shlex.join(command), _MPI_TIMEOUT_S) from error
     except (OSError, ValueError) as error:
-        yield Finding("FAIL", "mpi", f"mpirun failed: {error}", install_packages(*MPI, again=True))
-        return
+        raise EnvironmentProblem(f"mpirun failed: {error}", fix=again) from error
     if done.returncode or not facts:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        yield Finding("FAIL", "mpi", f"mpirun failed: {last}", install_packages(*MPI, again=True))
-    elif len(facts) > 1:
-        yield Finding(
-            "FAIL", "mpi", "every rank is 0 of 1: mpirun and mpi4py are of different MPIs", "set cluster.mpirun"
-        )
-    else:
-        yield Finding("ok", "mpi", f"{facts[0]['library']}, 2 ranks talk to each other")
+        raise EnvironmentProblem(f"mpirun failed: {last}", fix=again)
+    if len(facts) > 1:
+        reason = "every rank is 0 of 1: mpirun and mpi4py are of different MPIs"
+        raise EnvironmentProblem(reason, fix="set cluster.mpirun")
+    return str(facts[0]["library"])
 
 
 def check_worker(config: Config) -> Iterator[Finding]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybrid.cli.commands.options import launch_ranks
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
 from hybrid.launch.environment import MpiEnvironment, agreed_ranks, detect_mpi_environment
 from hybrid.results.atomic_write import atomic_write
@@ -43,41 +45,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     _check(options)
-    from hybrid.experiments.graph500.benchmark import (  # numba: not for --help
-        Plan,
-        document,
-        render,
-        run_benchmark,
-        statistics,
-    )
+    from hybrid.experiments.graph500 import benchmark  # numba: not for --help
 
-    plan = Plan(
-        scale=options.scale,
-        edge_factor=options.edge_factor,
-        seed=options.seed,
-        keys=options.roots,
-        engine=options.engine or "level",
-        batch=options.batch,
-        kernel=options.kernel,
-    )
+    plan = benchmark.Plan(
+        scale=options.scale, edge_factor=options.edge_factor, seed=options.seed, keys=options.roots,
+        engine=options.engine or "level", batch=options.batch, kernel=options.kernel,
+    )  # fmt: skip
     world = detect_mpi_environment(os.environ)
     if world is None and options.ranks > 1:
         return _launch(options)
     if world is not None and agreed_ranks(options.ranks, world) > 1:
-        found = _run_on_rank(plan, world)
-        if found is None:
+        outcome = _run_on_rank(plan, world)
+        if outcome is None:
             return EXIT_OK
-        outcome = found
     else:
-        outcome = run_benchmark(plan)
+        outcome = benchmark.run_benchmark(plan)
     if options.output is not None:
-        atomic_write(Path(options.output), json.dumps(document(outcome), indent=2) + "\n")
+        atomic_write(Path(options.output), json.dumps(benchmark.document(outcome), indent=2) + "\n")
     note(
         f"{plural(outcome.edges, 'input edge')}, {plural(outcome.vertices, 'vertex')} "
         f"({count(outcome.isolated)} isolated), "
         f"built in {seconds(outcome.construction_seconds)}; {plural(len(outcome.searches), 'search')}, all validated"
     )
-    say(render(statistics(outcome)))
+    say(benchmark.render(benchmark.statistics(outcome)))
     return EXIT_OK
 
 
@@ -100,35 +90,22 @@ def _run_on_rank(plan: Plan, world: MpiEnvironment) -> Outcome | None:
 def _launch(options: argparse.Namespace) -> int:
     """Start the ranks, which run this command again."""
     from hybrid.config import load_config
-    from hybrid.launch.command import ask_flavour, build_launch, find_launcher, this_machine
-    from hybrid.launch.process import run_launch
 
-    config = load_config(None, [f"ranks={options.ranks}"])
-    words = ["graph500", "--ranks", str(options.ranks), "--scale", str(options.scale)]
-    words += ["--edge-factor", str(options.edge_factor), "--seed", str(options.seed), "--roots", str(options.roots)]
-    words += [] if options.output is None else ["--output", options.output]
-    launcher = find_launcher(config.cluster.mpirun)
-    launch = build_launch(config, this_machine(), launcher, ask_flavour(launcher), words)
-    for remark in launch.notes:
-        note(remark)
-    code, error = run_launch(launch, config.cluster.launch_timeout_s, config.cluster.silence_timeout_s)
-    if error is not None:
-        raise error
-    return code
+    words = ["graph500"]
+    for name in ("ranks", "scale", "edge_factor", "seed", "roots", "output"):
+        value = getattr(options, name)
+        words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    return launch_ranks(load_config(None, [f"ranks={options.ranks}"]), words)
 
 
 def _check(options: argparse.Namespace) -> None:
-    rules = (
-        ("--scale", options.scale, 1, _LARGEST_SCALE),
-        ("--edge-factor", options.edge_factor, 1, None),
-        ("--seed", options.seed, 0, None),
-        ("--roots", options.roots, 1, None),
-        ("--ranks", options.ranks, 1, None),
-    )
-    for name, value, least, most in rules:
-        if value < least or (most is not None and value > most):
-            allowed = f"{least} to {most}" if most is not None else f"at least {least}"
-            raise ConfigError(f"{name} must be {allowed}", value=value, fix=f"give {name} a number that is {allowed}")
+    for name, least in (("scale", 1), ("edge_factor", 1), ("seed", 0), ("roots", 1), ("ranks", 1)):
+        value, most = getattr(options, name), _LARGEST_SCALE if name == "scale" else math.inf
+        if not least <= value <= most:
+            allowed = f"{least} to {most}" if name == "scale" else f"at least {least}"
+            option = f"--{name.replace('_', '-')}"
+            fix = f"give {option} a number that is {allowed}"
+            raise ConfigError(f"{option} must be {allowed}", value=value, fix=fix)
     if options.batch and options.engine is not None:
         raise ConfigError("--batch has an engine of its own", value=options.engine, fix="leave out --engine or --batch")
     if options.kernel == "sssp" and (options.batch or options.engine is not None):

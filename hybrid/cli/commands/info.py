@@ -20,8 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    own = {} if options.graph is None else {"graph.path": options.graph}
-    opened = open_named(config_from(options, own))
+    opened = open_named(config_from(options))
     facts = describe(opened.graph)
     say(json.dumps({"name": opened.name, **facts}, indent=2) if options.json else render(opened.name, facts))
     return EXIT_OK
@@ -38,16 +37,10 @@ def describe(graph: Any) -> dict[str, Any]:
     cores = []
     for k in [size for size in _CORE_SIZES if size < graph.n]:
         edges = count_core_edges(CoreSplit(graph, k))
-        share = edges / graph.m if graph.m else 0.0
-        cores.append(
-            {
-                "size": k,
-                "threshold": int(degree[k - 1]),
-                "edges": edges,
-                "density": edges / (k * (k - 1)),
-                "share": share,
-            }
-        )
+        cores.append({
+            "size": k, "threshold": int(degree[k - 1]), "edges": edges, "density": edges / (k * (k - 1)),
+            "share": edges / graph.m if graph.m else 0.0,
+        })  # fmt: skip
     quantiles = (0.5, 0.9, 0.99)
     return {
         "vertices": int(graph.user_ids.size),
@@ -79,14 +72,9 @@ def render(name: str, facts: dict[str, Any]) -> str:
     ]
     if facts["cores"]:
         rows = [
-            [
-                count(core["size"]),
-                count(core["threshold"]),
-                count(core["edges"]),
-                f"{core['density']:.2%}",
-                f"{core['share']:.1%}",
-            ]
+            [*(count(core[name]) for name in ("size", "threshold", "edges")),
+             f"{core['density']:.2%}", f"{core['share']:.1%}"]
             for core in facts["cores"]
-        ]
+        ]  # fmt: skip
         lines += ["", table(["core size", "degree from", "edges inside", "density", "of all edges"], rows)]
     return "\n".join(lines)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, open_named
+from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, graph_line, open_named
 from hybrid.config.schema import Config
 from hybrid.errors import EXIT_OK, ConfigError
 from hybrid.terminal import count, plural, say, seconds, table
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hybrid.planning.cluster.model import Network
 
 _POLICY_NAMES = ("oec", "iec", "cvc", "uvc", "2d", "all")
+_COUNTED = ("arcs", "masters", "mirrors", "mirrors_with_in", "mirrors_with_out", "partners")  # by rank
 _MODELLED, _TRIALS = 4, 5  # searches that a model is made of; times each is measured alone, of which the best counts
 
 
@@ -29,22 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", choices=_POLICY_NAMES, default="all", help="which cut (default: all, one after the other)"
     )
     parser.add_argument(
-        "--ranks",
-        metavar="P[,P...]",
-        action="append",
+        "--ranks", metavar="P[,P...]", action="append",
         help="numbers of ranks, for example 2,4,1024; may be repeated (default: the configured one)",
-    )
+    )  # fmt: skip
     parser.add_argument("--per-rank", action="store_true", help="further tables, with a row for every rank")
     parser.add_argument("--json", metavar="FILE", help="write everything, per rank, to this file as well")
     parser.add_argument(
         "--model", action="store_true", help="tell how long a search would take: a model, from volumes counted exactly"
     )
     parser.add_argument(
-        "--network",
-        metavar="US,GBIT",
-        default="2,100",
+        "--network", metavar="US,GBIT", default="2,100",
         help="of the model: latency in microseconds and Gbit/s of a rank (default 2,100; TCP over 10 GbE: 30,10)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--alone-ms", metavar="MS", type=_positive, help="of the model: one search by one rank (default: measured now)"
     )
@@ -55,26 +54,23 @@ def execute(options: argparse.Namespace) -> int:
     from cpu_engine.graph.partition import POLICIES, predict
     from hybrid.job.warm_up import say_if_slow
 
-    config = config_from(options, {} if options.graph is None else {"graph.path": options.graph})
+    config = config_from(options)
     ranks = _numbers(options.ranks) or [config.ranks]
     network = _network(options.network)
     opened = open_named(config)
     graph = opened.graph
-    say(f"{opened.name}: {plural(graph.n, 'vertex')} with edges, {plural(graph.m, 'arc')}")
+    say(graph_line(opened))
     described: list[dict[str, Any]] = []
     searches = _search_alone(opened, config, options.alone_ms) if options.model else []
     for parts in ranks:
-        found = []
         for policy in POLICIES if options.policy == "all" else [options.policy]:
             with say_if_slow(f"{policy} for {plural(parts, 'rank')}: reading every arc once"):
                 prediction = predict(graph, policy, parts)
-                found.append(describe(prediction))
+                described.append(describe(prediction))
             if options.model:
-                with say_if_slow(
-                    f"{policy} for {plural(parts, 'rank')}: counting what {plural(len(searches), 'search')} send"
-                ):
-                    found[-1]["model"] = _model(graph, prediction, searches, network)
-        described += found
+                sent = f"what {plural(len(searches), 'search')} send"
+                with say_if_slow(f"{policy} for {plural(parts, 'rank')}: counting {sent}"):
+                    described[-1]["model"] = _model(graph, prediction, searches, network)
     say(render(described))
     say(least_sent(described, config))
     if options.per_rank:
@@ -94,12 +90,7 @@ def describe(prediction: Any) -> dict[str, Any]:
     from cpu_engine.graph.partition.prediction import bitset_bytes
 
     by_rank = {
-        "arcs": prediction.arcs,
-        "masters": prediction.masters,
-        "mirrors": prediction.mirrors,
-        "mirrors_with_in": prediction.mirrors_with_in,
-        "mirrors_with_out": prediction.mirrors_with_out,
-        "partners": prediction.partners,
+        **{name: getattr(prediction, name) for name in _COUNTED},
         "reduce_bytes": prediction.reduce_bytes(),
         "reduce_bytes_bitset": prediction.reduce_bytes(bitset_bytes),
         "broadcast_bytes": prediction.broadcast_bytes(),
@@ -107,14 +98,11 @@ def describe(prediction: Any) -> dict[str, Any]:
         "memory_bytes": prediction.memory_bytes,
     }
     return {
-        "policy": prediction.policy,
-        "ranks": prediction.parts,
-        "grid": list(prediction.grid),
-        "replication": prediction.replication,
-        "arc_imbalance": prediction.arc_imbalance,
+        "policy": prediction.policy, "ranks": prediction.parts, "grid": list(prediction.grid),
+        "replication": prediction.replication, "arc_imbalance": prediction.arc_imbalance,
         "messages": prediction.messages,
         "by_rank": {name: np.asarray(values).tolist() for name, values in by_rank.items()},
-    }
+    }  # fmt: skip
 
 
 def render(described: list[dict[str, Any]]) -> str:
@@ -151,13 +139,12 @@ def _bytes_sent(one: dict[str, Any]) -> int:
     return int(sum(by_rank["reduce_bytes"]) + sum(by_rank["broadcast_bytes"]))
 
 
+_SENT_HEADINGS = ("reduce", "broadcast", "both, bitset", "memory")
 _SUMMARY_HEADINGS = (
-    "ranks", "grid", "policy", "replication", "arc imbalance", "mirrors", "partners", "messages",
-    "reduce", "broadcast", "both, bitset", "memory",
+    "ranks", "grid", "policy", "replication", "arc imbalance", "mirrors", "partners", "messages", *_SENT_HEADINGS,
 )  # fmt: skip
 _RANK_HEADINGS = (
-    "rank", "arcs", "masters", "mirrors", "with in-arcs", "with out-arcs", "partners",
-    "reduce", "broadcast", "both, bitset", "memory",
+    "rank", "arcs", "masters", "mirrors", "with in-arcs", "with out-arcs", "partners", *_SENT_HEADINGS,
 )  # fmt: skip
 
 
@@ -165,34 +152,25 @@ def _summary_row(one: dict[str, Any]) -> list[str]:
     by_rank = one["by_rank"]
     rows, columns = one["grid"]
     return [
-        count(one["ranks"]),
-        f"{rows} x {columns}",
-        one["policy"],
-        f"{one['replication']:.3f}",
-        f"{one['arc_imbalance']:.3f}",
-        count(sum(by_rank["mirrors"])),
-        count(max(by_rank["partners"])),
-        count(one["messages"]),
-        _size(sum(by_rank["reduce_bytes"])),
-        _size(sum(by_rank["broadcast_bytes"])),
-        _size(sum(by_rank["reduce_bytes_bitset"]) + sum(by_rank["broadcast_bytes_bitset"])),
-        _size(max(by_rank["memory_bytes"])),
-    ]
+        count(one["ranks"]), f"{rows} x {columns}", one["policy"], f"{one['replication']:.3f}",
+        f"{one['arc_imbalance']:.3f}", count(sum(by_rank["mirrors"])), count(max(by_rank["partners"])),
+        count(one["messages"]), *_sent(by_rank, sum, max),
+    ]  # fmt: skip
 
 
 def _rank_rows(by_rank: dict[str, list[int]]) -> list[list[str]]:
-    counted = ("arcs", "masters", "mirrors", "mirrors_with_in", "mirrors_with_out", "partners")
     return [
-        [
-            str(rank),
-            *(count(by_rank[name][rank]) for name in counted),
-            _size(by_rank["reduce_bytes"][rank]),
-            _size(by_rank["broadcast_bytes"][rank]),
-            _size(by_rank["reduce_bytes_bitset"][rank] + by_rank["broadcast_bytes_bitset"][rank]),
-            _size(by_rank["memory_bytes"][rank]),
-        ]
+        [str(rank), *(count(by_rank[name][rank]) for name in _COUNTED),
+         *_sent(by_rank, itemgetter(rank), itemgetter(rank))]
         for rank in range(len(by_rank["arcs"]))
-    ]
+    ]  # fmt: skip
+
+
+def _sent(by_rank: dict[str, list[int]], in_all: Callable[..., int], most: Callable[..., int]) -> list[str]:
+    """Bytes of a synchronisation, and memory: of one rank, or over all of them."""
+    bitset = in_all(by_rank["reduce_bytes_bitset"]) + in_all(by_rank["broadcast_bytes_bitset"])
+    sizes = in_all(by_rank["reduce_bytes"]), in_all(by_rank["broadcast_bytes"]), bitset, most(by_rank["memory_bytes"])
+    return [_size(size) for size in sizes]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, open_named
+from hybrid.cli.commands.options import add_config_options, add_graph_argument, config_from, graph_line, open_named
 from hybrid.config.schema import Config
 from hybrid.devices.profiles import PROFILES, SIMULATED, Simulation, parse_device
 from hybrid.errors import EXIT_OK, ConfigError, EnvironmentProblem
@@ -63,11 +63,10 @@ def execute(options: argparse.Namespace) -> int:
     found = [plan_batch(opened.graph, config, here, batch, options.algorithm) for batch in batches]
     if options.json:
         tables = [{**one.as_dict(), "candidates": [asdict(row) for row in one.candidates]} for one, _ in found]
-        say(
-            json.dumps({"name": opened.name, "n": opened.graph.n, "m": opened.graph.m, "predictions": tables}, indent=1)
-        )
+        graph = {"name": opened.name, "n": opened.graph.n, "m": opened.graph.m}
+        say(json.dumps({**graph, "predictions": tables}, indent=1))
         return EXIT_OK
-    say(f"{opened.name}: {plural(opened.graph.n, 'vertex')} with edges, {plural(opened.graph.m, 'arc')}")
+    say(graph_line(opened))
     say(_describe_device(here))
     for prediction, statistics in found:
         say(render(prediction, statistics, config))
@@ -83,8 +82,6 @@ def plan_batch(
     graph: Any, config: Config, here: Surroundings, batch: int, algorithm: str
 ) -> tuple[Prediction, CoreStatistics]:
     """Measure a search (or ``batch`` of them at once) on the CPU, and predict every core."""
-    from dataclasses import replace
-
     from hybrid.job.warm_up import say_if_slow, warm_up
     from hybrid.planning.core_statistics import core_statistics
     from hybrid.planning.planner import candidate_sizes, predict
@@ -119,35 +116,24 @@ def render(prediction: Prediction, statistics: CoreStatistics, config: Config) -
         searched = f"; {looked_at}, {search.looks:.1f} per vertex"
     what = prediction.algorithm if prediction.batch == 1 else f"{prediction.algorithm}, {prediction.batch} at once"
     rows = [
-        [
-            count(one.k),
-            count(one.threshold),
-            count(one.inside),
-            f"{one.part:.1%}",
-            f"{one.density:.2%}",
-            seconds(one.saved_s),
-            seconds(one.round_s),
-            seconds(one.merge_s),
-            seconds(one.race_s),
-            seconds(one.share_s),
-            f"{prediction.cpu_only_s / one.hybrid_s:.2f}x" if one.hybrid_s > 0 else "",
-            "" if one.index_s is None else seconds(one.index_s),
-            "" if one.index_made_s is None else seconds(one.index_made_s),
-        ]
+        [count(one.k), count(one.threshold), count(one.inside), f"{one.part:.1%}", f"{one.density:.2%}",
+         *map(seconds, (one.saved_s, one.round_s, one.merge_s, one.race_s, one.share_s)),
+         f"{prediction.cpu_only_s / one.hybrid_s:.2f}x" if one.hybrid_s > 0 else "",
+         *("" if taken is None else seconds(taken) for taken in (one.index_s, one.index_made_s))]
         for one in prediction.candidates
-    ]
+    ]  # fmt: skip
     lines = [
         f"\n{what}: CPU-only {seconds(prediction.cpu_only_s)} ({prediction.basis}{searched})",
         table(_HEADINGS, rows),
         f"choice: {prediction.mode}; {prediction.reason}",
     ]
     if prediction.mode != "off" and prediction.algorithm == "bfs":
-        room = ""
+        settings = [f"npu.mode={prediction.mode}", f"core.size={prediction.k}"]
         if prediction.k > largest_core(config.core):
-            room = f" --set core.max_bytes={CELL_BYTES * prediction.k * prediction.k}"
-        at_once = f" --set npu.batch={prediction.batch}" if prediction.batch > 1 else ""
-        by = " --set npu.index=on" if prediction.index else ""
-        lines.append(f"to run it: --set npu.mode={prediction.mode} --set core.size={prediction.k}{room}{at_once}{by}")
+            settings.append(f"core.max_bytes={CELL_BYTES * prediction.k * prediction.k}")
+        settings += [f"npu.batch={prediction.batch}"] if prediction.batch > 1 else []
+        settings += ["npu.index=on"] if prediction.index else []
+        lines.append("to run it:" + "".join(f" --set {one}" for one in settings))
     indexed = [one for one in prediction.candidates if one.index_s is not None and one.index_s < one.hybrid_s]
     if indexed:
         best = min(indexed, key=lambda one: one.index_s or 0.0)
@@ -190,12 +176,12 @@ def _profile(name: str | None) -> Simulation | None:
 
 
 def _config(options: argparse.Namespace) -> Config:
-    own: dict[str, object] = {} if options.graph is None else {"graph.path": options.graph}
-    given = {name: getattr(options, name) for name in _GENERATOR if getattr(options, name) is not None}
-    if given and options.graph is not None:
+    given = {f"graph.generator.{name}": getattr(options, name) for name in _GENERATOR}
+    if all(value is None for value in given.values()):
+        return config_from(options)
+    if options.graph is not None:
         raise ConfigError(
             "a graph is named, and one to generate as well", value=options.graph, fix="leave out one of them"
         )
-    if given:
-        own["graph.path"] = None
-    return config_from(options, own | {f"graph.generator.{name}": value for name, value in given.items()})
+    config = config_from(options, given)
+    return replace(config, graph=replace(config.graph, path=None))

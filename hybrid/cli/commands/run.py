@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from hybrid.cli.commands.options import add_config_options, config_from
-from hybrid.config import require_algorithm_on_ranks, require_automatic_strategy
+from hybrid.cli.commands.options import add_config_options, config_from, launch_ranks
+from hybrid.config import require_ranks
 from hybrid.config.schema import DEFAULT_JOB_RANKS, Config, GraphConfig
 from hybrid.errors import EXIT_OK
 from hybrid.launch.environment import agreed_ranks, detect_mpi_environment
@@ -29,11 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     world = detect_mpi_environment(os.environ)
-    own = {} if options.output is None else {"output": options.output}
-    config = config_from(options, own, _default_job(options) if world is None else None)
+    config = config_from(options, {"output": options.output}, _default_job(options) if world is None else None)
     if config.ranks > 1 or (world is not None and world.size > 1):
-        require_algorithm_on_ranks(config)
-        require_automatic_strategy(config)
+        require_ranks(config)
     if world is None and config.ranks > 1:
         return _launch(config, options)
     if world is None and _ranks_left_open(options):
@@ -53,18 +50,13 @@ def execute(options: argparse.Namespace) -> int:
             _require_room(config.graph)  # before there is a result folder or a worker
         finished = run_job(config)
     if finished is not None:
-        _say_account(finished.summary, finished.folder)
+        say(account(cast(dict[str, Any], finished.summary), finished.folder))
     return EXIT_OK
-
-
-def _say_account(summary: Mapping[str, Any], folder: Path) -> None:
-    say((account if summary["algorithm"] == "bfs" else library_account)(cast(dict[str, Any], summary), folder))
 
 
 def _default_job(options: argparse.Namespace) -> dict[str, object]:
     """What the default job has besides the schema's defaults: `run` alone does what `make run` does."""
-    alone = options.config is None and not options.overrides
-    return {"ranks": DEFAULT_JOB_RANKS} if alone else {}
+    return {"ranks": DEFAULT_JOB_RANKS} if options.config is None and not options.overrides else {}
 
 
 def _ranks_left_open(options: argparse.Namespace) -> bool:
@@ -84,26 +76,20 @@ def arguments_of(options: argparse.Namespace) -> list[str]:
 
 def _launch(config: Config, options: argparse.Namespace) -> int:
     """Start the ranks, pass on what they say, and give the result its name when all of them have ended well."""
-    from hybrid.launch.command import ask_flavour, build_launch, elsewhere, find_launcher, this_machine
+    from hybrid.launch.command import elsewhere, this_machine
     from hybrid.launch.output import LaunchOutput
-    from hybrid.launch.process import run_launch
     from hybrid.results.folder import read_summary, sweep_partials
 
     if _is_large(config.graph) and not elsewhere(config.cluster, this_machine()):
         _require_room(config.graph)
-    launcher = find_launcher(config.cluster.mpirun)
-    launch = build_launch(config, this_machine(), launcher, ask_flavour(launcher), arguments_of(options))
-    for remark in launch.notes:
-        note(remark)
     output = LaunchOutput()
     try:
-        code, error = run_launch(launch, config.cluster.launch_timeout_s, config.cluster.silence_timeout_s, output)
+        code = launch_ranks(config, arguments_of(options), output)
     finally:  # mpirun may drop the announcement of a rank that is killed a moment later
         sweep_partials(Path(config.output or "results/new").parent, os.getpid())
-    if error is not None:
-        raise error
     if code == EXIT_OK and output.folder is not None:
-        _say_account(read_summary(Path(output.folder[1])), Path(output.folder[1]))
+        folder = Path(output.folder[1])
+        say(account(read_summary(folder), folder))
     return code
 
 
@@ -126,6 +112,12 @@ def _is_large(config: GraphConfig) -> bool:
 
 def account(summary: dict[str, Any], folder: Path) -> str:
     """The result in a screenful."""
+    tell = _tell_bfs if summary["algorithm"] == "bfs" else _tell_other
+    first = _graph_line(summary), *_npu_lines(summary), *_ranks_line(summary.get("ranks"))
+    return "\n".join([*first, *tell(summary), *_last_lines(summary, folder)])
+
+
+def _tell_bfs(summary: dict[str, Any]) -> list[str]:
     npu = summary["npu"]
     shared, waits = npu["mode"] != "off", npu["mode"] != "off" or "ranks" in summary
     rows = []
@@ -140,33 +132,54 @@ def account(summary: dict[str, Any], folder: Path) -> str:
         ])  # fmt: skip
     headings = ["source", "reached", "depth", "time", *(["of it waiting"] if waits else []), "speed",
                 *(["rounds", "adopted"] if shared else []), "certified"]  # fmt: skip
-    lines = [
-        _graph_line(summary),
-        *_npu_lines(summary),
-        *([] if "ranks" not in summary else [_ranks_line(summary["ranks"])]),
-        "",
-        table(headings, rows),
-    ]
+    lines = ["", table(headings, rows)]
     if len(summary["runs"]) > _MOST_ROWS:
         lines.append(f"... and {len(summary['runs']) - _MOST_ROWS} more in summary.json")
-    lines.append("")
-    if summary["verdict"] is not None:
-        lines.append(f"verdict  {summary['verdict']['text']}")
+    lines += ["", *_verdict_line(summary)]
     if "cpu_only_seconds" in (summary.get("predicted") or {}):
         lines.append(f"planner  {prediction_text(summary['predicted'])}")
-    return "\n".join([*lines, *_last_lines(summary, folder)])
+    return lines
+
+
+def _tell_other(summary: dict[str, Any]) -> list[str]:
+    """Of the other algorithms: what each found, in its own facts."""
+    options = ", ".join(f"{name} {'default' if value is None else value}" for name, value in summary["options"].items())
+    spent, sourced = summary["seconds"], [run for run in summary["runs"][:_MOST_ROWS] if "source" in run]
+    lines = [*([f"options  {options}"] if options else []), ""]
+    if sourced:
+        rows = [
+            [str(run["source"]), *map(figure, run["facts"].values()),
+             *(seconds(run["seconds"][name]) for name in ("run", "certify"))]
+            for run in sourced
+        ]  # fmt: skip
+        lines += [table(["source", *sourced[0]["facts"], "time", "certify"], rows), ""]
+    return [
+        *lines,
+        f"found    {summary['headline']}",
+        *([f"limit    not converged: {summary['unfinished']}; {_GO_ON}"] if summary.get("unfinished") else []),
+        f"time     {seconds(spent['run'])}; checked in {seconds(spent['certify'])}",
+        *_verdict_line(summary),
+    ]
+
+
+def _verdict_line(summary: dict[str, Any]) -> list[str]:
+    return [f"verdict  {summary['verdict']['text']}"] if summary["verdict"] else []
 
 
 def _npu_lines(summary: dict[str, Any]) -> list[str]:
-    core, npu = summary["core"], summary["npu"]
-    if npu["mode"] == "off":
-        return [f"npu      {npu['outcome']}"]
-    held = f"{plural(core['size'], 'vertex')}, {plural(core['edges'], 'edge')}, density {core['density']:.1%}"
-    return [
-        f"core     {held}; {core['rule']}",
-        f"npu      mode {npu['mode']}, device {npu['device']}; {npu['outcome']}",
-        *_start_line(summary),
-    ]
+    """What the core solver had and did; of BFS in two lines."""
+    bfs, npu = summary["algorithm"] == "bfs", summary["npu"]
+    core = summary["core"] if bfs else npu.get("core")
+    if core is None or npu["mode"] == "off":
+        return [f"npu      {npu['outcome']}", *([] if bfs else _start_line(summary))]
+    held = f"{plural(core['edges'], 'edge')}, density {core['density']:.1%}"
+    device = f"npu      mode {npu['mode']}, device {npu['device']}"
+    if not bfs:
+        lines = [f"{device}; {plural(core['size'], 'core vertex')}, {held}; {npu['outcome']}"]
+    else:
+        size = plural(core["size"], "vertex")
+        lines = [f"core     {size}, {held}; {core['rule']}", f"{device}; {npu['outcome']}"]
+    return [*lines, *_start_line(summary)]
 
 
 def _start_line(summary: dict[str, Any]) -> list[str]:
@@ -176,48 +189,6 @@ def _start_line(summary: dict[str, Any]) -> list[str]:
         return []
     waited = f", the job waited {seconds(awaited)} for it and a first answer" if awaited else ""
     return [f"start    the worker was ready after {seconds(started)}{waited}; the times of the runs do not include it"]
-
-
-def library_account(summary: dict[str, Any], folder: Path) -> str:
-    """The result of an algorithm of the library in a screenful."""
-    options = ", ".join(f"{name} {'default' if value is None else value}" for name, value in summary["options"].items())
-    spent = summary["seconds"]
-    rows = [
-        [
-            str(run["source"]),
-            *(figure(value) for value in run["facts"].values()),
-            seconds(run["seconds"]["run"]),
-            seconds(run["seconds"]["certify"]),
-        ]
-        for run in summary["runs"][:_MOST_ROWS]
-        if "source" in run
-    ]
-    lines = [
-        _graph_line(summary),
-        _library_npu_line(summary["npu"]),
-        *_start_line(summary),
-        *([] if "ranks" not in summary else [_ranks_line(summary["ranks"])]),
-        *([f"options  {options}"] if options else []),
-        "",
-    ]
-    if rows:
-        lines += [table(["source", *summary["runs"][0]["facts"], "time", "certify"], rows), ""]
-    lines += [
-        f"found    {summary['headline']}",
-        *([f"limit    not converged: {summary['unfinished']}; {_GO_ON}"] if summary.get("unfinished") else []),
-        f"time     {seconds(spent['run'])}; checked in {seconds(spent['certify'])}",
-    ]
-    if summary["verdict"]:
-        lines.append(f"verdict  {summary['verdict']['text']}")
-    return "\n".join([*lines, *_last_lines(summary, folder)])
-
-
-def _library_npu_line(npu: dict[str, Any]) -> str:
-    core = npu.get("core")
-    if core is None:
-        return f"npu      {npu['outcome']}"
-    held = f"{plural(core['size'], 'core vertex')}, {plural(core['edges'], 'edge')}, density {core['density']:.1%}"
-    return f"npu      mode {npu['mode']}, device {npu['device']}; {held}; {npu['outcome']}"
 
 
 def _graph_line(summary: dict[str, Any]) -> str:
@@ -235,7 +206,7 @@ def _graph_line(summary: dict[str, Any]) -> str:
 def _last_lines(summary: dict[str, Any], folder: Path) -> list[str]:
     place = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
     certified = f"yes{_how_checked(summary)}" if summary["certified"] else "NO"
-    lines = [f"repaired {one['algorithm']}{_from(one)}: {_again(one)}" for one in summary["repairs"][:_MOST_REPAIRS]]
+    lines = [_repair_line(one) for one in summary["repairs"][:_MOST_REPAIRS]]
     if len(summary["repairs"]) > _MOST_REPAIRS:
         lines.append(f"... and {len(summary['repairs']) - _MOST_REPAIRS} more repairs in summary.json")
     lines += [f"hint     {summary['hint']}"] if "hint" in summary else []
@@ -254,34 +225,33 @@ def _how_checked(summary: dict[str, Any]) -> str:
     return f" ({check_text(summary['check'])})"
 
 
-def _from(repair: dict[str, Any]) -> str:
-    return "" if repair["source"] is None else f" from {repair['source']}"
-
-
-def _again(repair: dict[str, Any]) -> str:
+def _repair_line(repair: dict[str, Any]) -> str:
+    source = "" if repair["source"] is None else f" from {repair['source']}"
     kept = f"kept in {repair['record']}" if repair["record"] else "nothing could be kept of it"
-    return f"the result failed its check, was computed again by {repair['method']}, and passed; {kept}"
+    again = f"the result failed its check, was computed again by {repair['method']}, and passed; {kept}"
+    return f"repaired {repair['algorithm']}{source}: {again}"
 
 
 def prediction_text(predicted: dict[str, Any]) -> str:
     """Predicted beside measured, in a line."""
     ways = []
-    for name in ("cpu_only", "hybrid"):
+    for name, way in (("cpu_only", "CPU-only"), ("hybrid", f"hybrid ({predicted['mode']})")):
         expected, measured = predicted.get(f"{name}_seconds"), predicted.get(f"measured_{name}_seconds")
         if expected is not None:
             beside = "" if measured is None else f" (measured {seconds(measured)})"
-            way = "CPU-only" if name == "cpu_only" else f"hybrid ({predicted['mode']})"
             ways.append(f"{way} {seconds(expected)}{beside}")
     truth = "measured here" if predicted["kind"] == "measured" else "a model, not measured"
     return f"predicted {', '.join(ways)}; device {predicted['device']}, {truth}"
 
 
-def _ranks_line(ranks: dict[str, Any]) -> str:
+def _ranks_line(ranks: dict[str, Any] | None) -> list[str]:
+    if ranks is None:
+        return []
     totals, pairs = ranks["totals"], ranks["bytes_against_pairs"]
     machines = "one machine" if len(ranks["hosts"]) == 1 else plural(len(ranks["hosts"]), "machine")
     saved = "" if pairs is None else f", {pairs:.2f} of (id, value) pairs"
-    return (
+    return [
         f"ranks    {ranks['ranks']} on {machines}; {ranks['policy']}, {ranks['sync']}, replication "
         f"{ranks['replication']:.2f}, load imbalance {ranks['load_imbalance']:.2f}; "
         f"{plural(totals.get('bytes', 0), 'byte')} in {plural(totals.get('messages', 0), 'message')}{saved}"
-    )
+    ]

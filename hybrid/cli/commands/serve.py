@@ -23,6 +23,5 @@ def execute(options: argparse.Namespace) -> int:
         if (missing.name or "").partition(".")[0] in ("hybrid", "cpu_engine"):
             raise
         raise EnvironmentProblem(f"the service needs {missing.name}", fix=install_command("service")) from None
-    own = {} if options.port is None else {"service.port": options.port}
-    serve(config_from(options, own, _DEFAULTS), verbose=options.verbose)
+    serve(config_from(options, {"service.port": options.port}, _DEFAULTS), verbose=options.verbose)
     return EXIT_OK

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
-import socket
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid.cli.commands.options import add_config_options, config_from, open_configured, refuse_launcher
+from hybrid.cli.commands import options as shared
 from hybrid.config import dump_config
 from hybrid.config.schema import Config
 from hybrid.devices.machine_facts import MachineState
@@ -23,12 +20,11 @@ from hybrid.terminal import count, note, plural, say, seconds, table
 
 if TYPE_CHECKING:
     from hybrid.experiments.tune.points import Point
-    from hybrid.experiments.tune.report import Findings
     from hybrid.experiments.tune.sweep import Grid, Sweep
 
 _REAL = ("auto", "ascend", "cpu")
 _CONFIGURED = "configured"
-_DELAYS = ("20us", "100us", "500us", "2ms")
+_NOT_SWEPT = ("output", "result", "ranks", "cluster")  # none of these is in a sweep
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,39 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engines", nargs="+", choices=("async", "level"), help="engines to sweep (default: the configured one)"
     )
-    parser.add_argument(
-        "--devices",
-        metavar="DEVICE",
-        nargs="+",
-        default=[_CONFIGURED, ORACLE],
-        help=f"{_CONFIGURED} (npu.device), {', '.join(_REAL)}, or simulated ones: {', '.join(PROFILES)}, this-machine, "
-        f"{ORACLE}, a delay such as 500us (default: {_CONFIGURED} {ORACLE})",
+    devices = (
+        f"{_CONFIGURED} (npu.device), {', '.join(_REAL)}, or simulated ones: {', '.join(PROFILES)}, this-machine, "
     )
+    devices += f"{ORACLE}, a delay such as 500us (default: {{}})"
+    shared.add_several(parser, "--devices", "DEVICE", (_CONFIGURED, ORACLE), devices)
     parser.add_argument(
         "--modes", nargs="+", choices=("share", "race"), default=["share", "race"], help="(default: share race)"
     )
-    parser.add_argument(
-        "--delays",
-        metavar="TIME",
-        nargs="*",
-        default=list(_DELAYS),
-        help=f"of the break-even curve (default: {' '.join(_DELAYS)}; nothing = no curve)",
-    )
-    parser.add_argument(
-        "--batches",
-        metavar="B",
-        type=int,
-        nargs="+",
-        default=[1],
-        help="searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: 1)",
-    )
+    curve = "of the break-even curve (default: {}; nothing = no curve)"
+    shared.add_several(parser, "--delays", "TIME", ("20us", "100us", "500us", "2ms"), curve, nargs="*")
+    at_once = "searches at once: 1 = by the engines, more = bit-parallel, one round for all (default: {})"
+    shared.add_several(parser, "--batches", "B", (1,), at_once)
     parser.add_argument("--repeats", metavar="N", type=int, help="times each search is measured (compare.repeats)")
     parser.add_argument(
         "--output", metavar="DIR", help="folder; one with points is gone on with (default: a fresh one)"
     )
     parser.add_argument("--apply", metavar="FILE", help="write the configuration with the recommended setting")
     parser.add_argument("--force", action="store_true", help="--apply may replace a file")
-    add_config_options(parser)
+    shared.add_config_options(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -89,28 +71,35 @@ def execute(options: argparse.Namespace) -> int:
             fix="--set npu.worker=launch, or simulated --devices only",
         )
     # Not at the top: numba takes its time, and --help needs none of it.
-    from hybrid.experiments.tune.advice import apply_advice, break_even_curves, recommend, refuse_existing
+    from hybrid.experiments.tune.advice import apply_advice, break_even_curves, noise_text, recommend, refuse_existing
     from hybrid.experiments.tune.points import Journal
-    from hybrid.experiments.tune.report import Findings, write_findings
+    from hybrid.experiments.tune.report import HTML_NAME, Findings, write_findings
     from hybrid.experiments.tune.sweep import Grid, Sweep, core_sizes
     from hybrid.graphs.sources import resolve_sources
 
     if options.apply is not None:
         refuse_existing(Path(options.apply), options.force)
-    opened = open_configured(config)
+    opened = shared.open_configured(config)
     sources = resolve_sources(opened.graph, config)
     sizes = core_sizes(opened.graph, config, options.sizes, options.thresholds)
     engines = tuple(dict.fromkeys(options.engines or [config.engine]))
     batches = _batches(options.batches, len(sources))
     grid = Grid(sizes, engines, tuple(dict.fromkeys(devices)), tuple(dict.fromkeys(options.modes)), batches)
-    identity = _identity(config, {"name": opened.name, "n": int(opened.graph.n), "m": int(opened.graph.m)})
+    identity = {**shared.identity_of(opened), "config": _swept(config)}
     journal = Journal(Path(options.output) if options.output is not None else next(fresh_names("tune")))
     points = _measure(Sweep(config, opened.graph, sources, journal), identity, grid, delays)
     advice, curves = recommend(points, config), break_even_curves(points)
-    written = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    found = Findings(identity, dump_config(config), points, curves, advice, written, machine.warning())
+    found = Findings(identity, dump_config(config), points, curves, advice, shared.written_now(), machine.warning())
     write_findings(journal.folder, found)
-    _say_findings(found, journal.folder)
+    say(account(points))
+    for curve in curves:
+        say(curve.sentence)
+    if noise := noise_text(points):
+        say(noise)
+    if found.warning:
+        say(f"machine  {found.warning}")
+    say(f"\n{advice.sentence}")
+    say(f"report   {journal.folder / HTML_NAME}")
     if options.apply is not None:
         apply_advice(Path(options.apply), config, advice, options.force)
         say(f"applied  {options.apply}")
@@ -139,22 +128,6 @@ def _measure(sweep: Sweep, identity: dict[str, Any], grid: Grid, delays: list[st
     finally:
         sweep.close()
         journal.close()
-
-
-def _say_findings(found: Findings, folder: Path) -> None:
-    from hybrid.experiments.tune.advice import noise_text
-    from hybrid.experiments.tune.report import HTML_NAME
-
-    noise = noise_text(found.points)
-    say(account(found.points))
-    for curve in found.curves:
-        say(curve.sentence)
-    if noise:
-        say(noise)
-    if found.warning:
-        say(f"machine  {found.warning}")
-    say(f"\n{found.advice.sentence}")
-    say(f"report   {folder / HTML_NAME}")
 
 
 def account(points: Sequence[Point]) -> str:
@@ -187,8 +160,8 @@ def _note_point(at: int, of: int, point: Point) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     """The configuration on one rank, which is all that a sweep runs on."""
-    refuse_launcher("tune")
-    config = config_from(options, {} if options.repeats is None else {"compare.repeats": options.repeats})
+    shared.refuse_launcher("tune")
+    config = shared.config_from(options, {"compare.repeats": options.repeats})
     if config.ranks > 1:
         note(f"tune runs on one rank; ranks: {config.ranks} of the configuration is not used (--set ranks=1 says so)")
         config = replace(config, ranks=1)
@@ -223,18 +196,9 @@ def _batches(asked: Sequence[int], sources: int) -> tuple[int, ...]:
 
 def _delay(name: str) -> str:
     device = SIMULATED + name.removeprefix(SIMULATED)
-    with contextlib.suppress(ValueError):
-        found = parse_device(device)
-        if found is not None and found.delay_s is not None:
-            return device
-    raise ConfigError("--delays: not a time", value=name, fix="for example 500us or 2ms")
+    return shared.parse_delay("--delays", name, device, "500us or 2ms").label
 
 
-def _identity(config: Config, graph: dict[str, Any]) -> dict[str, Any]:
-    """What all points of a folder have in common."""
-    import numba
-
-    swept = asdict(config)
-    for name in ("output", "result", "ranks", "cluster"):  # none of these is in a sweep
-        del swept[name]
-    return {"host": socket.gethostname(), "threads": int(numba.get_num_threads()), "graph": graph, "config": swept}
+def _swept(config: Config) -> dict[str, Any]:
+    """What of the configuration all points of a folder have in common."""
+    return {name: value for name, value in asdict(config).items() if name not in _NOT_SWEPT}

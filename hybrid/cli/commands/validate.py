@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpu_engine.graph.store.npy import map_npy, open_regular
+from hybrid.cli.commands.options import add_set_option
 from hybrid.errors import EXIT_OK, EnvironmentProblem, NotCertified
 from hybrid.registry import ALGORITHMS
 from hybrid.terminal import say
@@ -20,14 +21,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="a result folder, or a stored graph")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="overrides",
-        help="for example graph.path=... if it moved",
-    )
+    add_set_option(parser, "for example graph.path=... if it moved")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -71,12 +65,12 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
         raise _wrong(folder, "summary.json has not one entry per run")
     for row, (source, run) in enumerate(zip(sources, runs, strict=True)):
         task = Task(graph, config, source, thorough=True)
-        claimed = run.get("facts", run) if isinstance(run, dict) else None
-        claims = run.get("counters") if isinstance(run, dict) else None
+        told = run if isinstance(run, dict) else {}
+        claims = told.get("counters")
         claims = claims if isinstance(claims, dict) else {}
         facts = prove(description, task, {name: array[row] for name, array in arrays.items()}, folder, claims)
         about = "" if source is None else f"source {source.user_id}: "
-        if not same_facts(claimed, facts):
+        if not same_facts(told.get("facts", told), facts):
             raise _wrong(folder, f"{about}summary.json does not tell what the arrays say: {facts}")
         unfinished = description.unfinished(claims)
         ending = f"; not converged: {unfinished}" if unfinished else ""
@@ -113,8 +107,7 @@ def _load(path: Path, dtypes: tuple[np.dtype, ...]) -> np.ndarray:
     except OSError as error:
         raise EnvironmentProblem(f"cannot read the array: {error}", path=path, fix="run the job again") from error
     except ValueError as error:
-        raise NotCertified(f"this is no array of numbers: {error}", path=path, fix="run the job again") from error
+        raise _wrong(path, f"this is no array of numbers: {error}") from error
     if array.dtype not in dtypes:
-        expected = " or ".join(map(str, dtypes))
-        raise NotCertified(f"the array holds {array.dtype}, not {expected}", path=path, fix="run the job again")
+        raise _wrong(path, f"the array holds {array.dtype}, not {' or '.join(map(str, dtypes))}")
     return array

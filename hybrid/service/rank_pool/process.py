@@ -18,10 +18,9 @@ from typing import IO
 
 from hybrid.errors import EnvironmentProblem
 from hybrid.launch.command import Launch
-from hybrid.launch.mark import is_marked, kill_marked
 from hybrid.launch.output import LaunchOutput
 from hybrid.launch.process import Lines, end_launcher, start_launcher
-from hybrid.launch.processes import activity, process_state
+from hybrid.launch.processes import activity, is_marked, kill_marked, process_state
 from hybrid.launch.silence import Silence
 from hybrid.service.rank_pool.wire import WireError, read_frame
 

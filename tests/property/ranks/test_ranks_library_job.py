@@ -15,7 +15,7 @@ import pytest
 
 from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.ranks.algorithms import NAMES
-from hybrid.cli.commands.run import library_account
+from hybrid.cli.commands.run import account
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.config.schema import Config
@@ -76,7 +76,7 @@ def test_a_whole_folder_with_what_the_ranks_did(house: Callable[..., Config], al
     assert (ranks["ranks"], len(ranks["per_rank"]), ranks["policy"]) == (2, 2, "iec")
     assert ranks["sync"] == ("basp" if algorithm in ("sssp", "wcc") else "bsp")
     assert finished.summary["certified"] is True
-    assert "2 ranks" in library_account(finished.summary, finished.folder) or "ranks    2" in library_account(
+    assert "2 ranks" in account(finished.summary, finished.folder) or "ranks    2" in account(
         finished.summary, finished.folder
     )
     assert (finished.folder / "report.html").stat().st_size > 0

@@ -95,7 +95,7 @@ def test_without_a_check_there_is_no_repair(graph: hybrid.Graph, cache: Path, mo
 
 
 def test_personalised_ranks(graph: hybrid.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hybrid.api.personalised import PersonalisedPageRank
+    from hybrid.algorithms.pagerank import PersonalisedPageRank
 
     right, honest = graph.personalised_pagerank(1), PersonalisedPageRank.run
     monkeypatch.setattr(PersonalisedPageRank, "run", lambda self, task: raised(honest(self, task)))
@@ -123,10 +123,9 @@ def test_networkx(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixt
     ]  # fmt: skip
     expected = [getattr(nx, name)(plain, **options) for name, options in ways]
     break_engine("bfs", monkeypatch.setattr)
-    import hybrid.networkx_backend.clusters as clusters
-    import hybrid.networkx_backend.ranks as ranks
+    import hybrid.networkx_backend.scores as scores
 
-    honest, other = clusters.clustering_weighted, weighted_ranks.pagerank_weighted
+    honest, other = scores.clustering_weighted, weighted_ranks.pagerank_weighted
 
     def wrong_shares(rows: Rows) -> Any:
         found = honest(rows)
@@ -136,8 +135,8 @@ def test_networkx(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixt
         found = other(*args, **options)
         return type(found)(found.rank + 1, found.iterations, found.change, found.converged)
 
-    monkeypatch.setattr(clusters, "clustering_weighted", wrong_shares)
-    monkeypatch.setattr(ranks, "pagerank_weighted", wrong_ranks)
+    monkeypatch.setattr(scores, "clustering_weighted", wrong_shares)
+    monkeypatch.setattr(scores, "pagerank_weighted", wrong_ranks)
     for (name, options), right in zip(ways, expected, strict=True):
         with caplog.at_level(logging.WARNING):
             found = getattr(nx, name)(plain.copy(), **options, backend="tandem")

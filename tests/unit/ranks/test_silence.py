@@ -13,9 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from hybrid.launch.announce import alive_line
-from hybrid.launch.mark import LAUNCHER, new_mark
 from hybrid.launch.output import LaunchOutput
-from hybrid.launch.processes import activity, process_state
+from hybrid.launch.processes import LAUNCHER, activity, new_mark, process_state
 from hybrid.launch.silence import Silence
 from hybrid.launch.watch import RankWatch
 from tests.conftest import eventually
