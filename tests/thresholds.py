@@ -349,7 +349,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         triangles.check_clustering_weighted: CLOSE
         communities.check_modularity: TOLERANCE
         pagerank.check: RELATIVE ROUNDING
-        pagerank.check_weighted: ROUNDING
+        pagerank.check_weighted: MASS_ROUNDING ROUNDING
         pagerank.check_personalised: ROUNDING
         repair.engine: _HUGE _LEAST_GAIN _ROUNDING
         pagerank.ranks: _FIXED_POINT
