@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpu_engine.graph.formats.bounds import Bounds
-from cpu_engine.graph.formats.source import compression_of
+from cpu_engine.graph.formats.source import BLOCK_BYTES, compression_of
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.memory import available_bytes
 from hybrid.config.schema import GeneratorConfig, ServiceConfig
@@ -57,8 +57,9 @@ class Limits:
         budget = 2**62 if available is None else int(available * self.settings.memory_share)
         edges = budget // _PER_EDGE
         return Bounds(
-            edges, self.settings.max_vertices, edges * _LONGEST_LINE_OF_AN_EDGE, budget // _PER_BYTE_OF_TEXT, check
-        )
+            edges, self.settings.max_vertices, edges * _LONGEST_LINE_OF_AN_EDGE, budget // _PER_BYTE_OF_TEXT, check,
+            packed_bytes=4 * BLOCK_BYTES,
+        )  # fmt: skip
 
     def of_job(self, graph: Graph, sources: int) -> int:
         """Bytes of a job's arrays and of what makes them; Problem if they are too many."""
