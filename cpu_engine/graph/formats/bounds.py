@@ -28,6 +28,11 @@ class Bounds:
     text_bytes: int
     line_bytes: int
     check: Callable[[], None] = lambda: None
+    packed_bytes: int = 2**63  # of a compressed file, for one block of text: empty members take time and give none
+
+    def require_packed(self, count: int, path: Path) -> None:
+        self.check()
+        self._require(count, self.packed_bytes, "bytes of compressed data for one block of text", path)
 
     def require_text(self, count: int, path: Path) -> None:
         self.check()

@@ -90,6 +90,20 @@ class Block:
     lines: int  # newlines in the text
 
 
+class _Packed:
+    """A compressed file as its decompressor reads it; ``taken`` counts the bytes since it was set."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file, self._path, self._bounds = file, path, current_bounds()
+        self.taken = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self.taken += len(data)
+        self._bounds.require_packed(self.taken, self._path)
+        return data
+
+
 class TextSource:
     """Reads header lines first (``next_line``), then the rest as blocks (``blocks``). A context manager."""
 
@@ -108,13 +122,14 @@ class TextSource:
         self._text_read = 0
         self._at_end = False
         self._file = _open(path)
+        self._packed = _Packed(self._file, path)
         self._stream: BinaryIO = self._file
         try:
             self.compression = compression_of(self._start(), path)
             if self.compression == "gzip":
-                self._stream = gzip.GzipFile(fileobj=self._file)  # type: ignore[assignment]
+                self._stream = gzip.GzipFile(fileobj=self._packed)  # type: ignore[call-overload]
             elif self.compression == "xz":
-                self._stream = lzma.LZMAFile(self._file)  # type: ignore[assignment]  # noqa: SIM115
+                self._stream = lzma.LZMAFile(self._packed)  # type: ignore[assignment,arg-type]  # noqa: SIM115
             self._fill()
         except BaseException:
             self.close()
@@ -230,9 +245,11 @@ class TextSource:
         return start
 
     def _fill(self) -> None:
+        # A line that fills what is pending is read on in ever larger pieces, so that joining them stays linear.
+        wanted = max(BLOCK_BYTES, len(self._pending))
+        self._packed.taken = BLOCK_BYTES - wanted  # a larger piece may take as much more
         try:
-            # A line that fills what is pending is read on in ever larger pieces, so that joining them stays linear.
-            data = self._stream.read(max(BLOCK_BYTES, len(self._pending)))
+            data = self._stream.read(wanted)
         except EOFError:
             raise InputError(
                 f"the {self.compression} data ends in the middle: the file is truncated",

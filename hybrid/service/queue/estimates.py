@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpu_engine.graph.formats.bounds import Bounds
-from cpu_engine.graph.formats.source import compression_of
+from cpu_engine.graph.formats.source import BLOCK_BYTES, compression_of
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.memory import available_bytes
 from hybrid.config.schema import GeneratorConfig, ServiceConfig
@@ -57,7 +57,8 @@ class Limits:
         """What a reader may take in of a file whose size is known only when it is unpacked."""
         budget = int(min(self._budget(), 2**62))
         edges, text = budget // _PER_EDGE, budget // _PER_BYTE_OF_TEXT
-        return Bounds(edges, self.settings.max_vertices, edges * _LONGEST_LINE_OF_AN_EDGE, text, check)
+        lines = edges * _LONGEST_LINE_OF_AN_EDGE
+        return Bounds(edges, self.settings.max_vertices, lines, text, check, packed_bytes=4 * BLOCK_BYTES)
 
     def of_job(self, graph: Graph, sources: int) -> None:
         """Problem if a job's arrays, and what makes them, are too much."""

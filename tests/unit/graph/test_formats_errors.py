@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from cpu_engine.errors import InputError
 from cpu_engine.graph.build.extent import path_extent
 from cpu_engine.graph.formats import read_graph, sniff
+from cpu_engine.graph.formats.bounds import Bounds, TooLarge, bounded
 from cpu_engine.graph.formats.source import TextSource
 from cpu_engine.graph.formats.survey import MOST_LINES, survey_text
 
@@ -395,6 +397,22 @@ def test_a_number_of_5000_digits_or_of_odd_digits_is_an_error_or_passed_over(tmp
     for attempt in (read_graph, path_extent):
         with contextlib.suppress(InputError):
             attempt(file)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_packed_data_that_holds_next_to_nothing_is_bounded_and_can_be_stopped(tmp_path, pack):
+    """A quarter of a gigabyte of empty members would take minutes before the first edge."""
+    file = put(tmp_path, pack(b"0 1\n") + pack(b"") * 20_000 + pack(b"1 2\n"))
+    assert read_graph(file).src.tolist() == [0, 1]
+    looked = []
+    bounds = Bounds(100, 100, 1 << 20, 1 << 20, lambda: looked.append(1), packed_bytes=1 << 17)
+    with bounded(bounds), pytest.raises(TooLarge, match="compressed data for one block"):
+        sniff(file)
+    assert len(looked) > 3
+    numbers = " ".join(map(str, np.random.default_rng(1).integers(0, 1 << 40, 30_000).tolist()))
+    long_line = put(tmp_path, pack(f"1 {numbers}\n2 3\n".encode()), "hub")
+    with bounded(replace(bounds, edges=1 << 20, vertices=1 << 20, packed_bytes=1 << 20)):
+        assert read_graph(long_line, format="adjacency").src.size == 30_001
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that fails when it is read")
