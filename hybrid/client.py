@@ -72,11 +72,11 @@ class Client:
 
     def open(self, path: str, *, id: str | None = None, directed: bool | None = None) -> str:
         """Open a file below a data root of the service; the graph's id, when it is ready."""
-        return self._open({"path": path, "id": id, "directed": directed})
+        return self._ready(self._json("POST", "/v1/graphs", {"path": path, "id": id, "directed": directed}))
 
     def generate(self, kind: str = "kronecker", *, id: str | None = None, **options: int) -> str:
         """Have a graph generated; its id, when it is ready."""
-        return self._open({"generator": {"kind": kind, **options}, "id": id})
+        return self._ready(self._json("POST", "/v1/graphs", {"generator": {"kind": kind, **options}, "id": id}))
 
     def upload(self, file: str | PathLike[str], id: str, *, directed: bool | None = None) -> str:
         """Send a graph file; the graph's id, when it is ready."""
@@ -169,9 +169,6 @@ class Client:
             return False
 
     # ------------------------------------------------------------------------------------------ wire
-
-    def _open(self, wanted: dict[str, Any]) -> str:
-        return self._ready(self._json("POST", "/v1/graphs", wanted))
 
     def _ready(self, graph: dict[str, Any]) -> str:
         name = graph["id"]

@@ -23,10 +23,8 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         facts = getattr(record, "facts", {})
-        pairs = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
-        text = (
-            f"{when}.{int(record.msecs):03d}Z {record.levelname:7} {record.name} {record.getMessage()} {pairs}".rstrip()
-        )
+        said = " ".join((record.getMessage(), *(f"{name}={_value(value)}" for name, value in facts.items())))
+        text = f"{when}.{int(record.msecs):03d}Z {record.levelname:7} {record.name} {said}".rstrip()
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
         return self.redact(printable_lines(text))

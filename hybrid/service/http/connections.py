@@ -83,13 +83,13 @@ class Connections:
     def forget(self, connection: Connection) -> None:
         if connection in self.open:
             del self.open[connection]
-            self._silent.pop(connection, None)
-            self._idle.pop(connection, None)
+            self.begin(connection)
             self._of_client[connection.address] -= 1
             if not self._of_client[connection.address]:
                 del self._of_client[connection.address]
 
     def begin(self, connection: Connection) -> None:
+        """A whole request is there, or none will come: it waits for nothing."""
         self._silent.pop(connection, None)
         self._idle.pop(connection, None)
 

@@ -63,10 +63,6 @@ class Searcher:
             self._many = ManyBfs(self.graph)
         return prove_levels(self.graph, roots, self._many.run(roots), Trace())[0].level
 
-    def user_ids(self, internal: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.graph.user_ids[self.graph.user_position[internal]]
-        return found
-
 
 def level_sizes(level: np.ndarray) -> np.ndarray:
     """counts[root, d + 1]: vertices at distance d (d = -1: not reached), of levels by [root, vertex]."""
@@ -178,7 +174,7 @@ def tell_path(searcher: Searcher, source: Source, level: Levels, target: Source)
             near = graph.in_sources[graph.in_offsets[at] : graph.in_offsets[at + 1]]
             at = int(near[np.argmax(level[near] == level[at] - 1)])
             found.append(at)
-        path = searcher.user_ids(np.array(found[::-1])).tolist()
+        path = graph.user_id_of[found[::-1]].tolist()
     return {"source": source.user_id, "target": target.user_id, "distance": distance, "path": path}
 
 
@@ -197,7 +193,7 @@ def tell_neighbours(searcher: Searcher, source: Source, level: Levels, asked: Re
         ids, near = np.array([source.user_id]), np.zeros(1, np.int64)
     else:
         inside = np.flatnonzero((level >= 0) & (level <= asked.hops))
-        ids, near = searcher.user_ids(inside), level[inside].astype(np.int64)
+        ids, near = searcher.graph.user_id_of[inside], level[inside].astype(np.int64)
     order = np.lexsort((ids, near))[asked.offset : asked.offset + asked.limit]
     return {
         "source": source.user_id, "hops": asked.hops, "total": int(ids.size), "offset": asked.offset,

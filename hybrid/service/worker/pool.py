@@ -55,10 +55,6 @@ class GraphPlans:
     batch: Plan  # as many at once as fit into a pass
     core: Core | None  # that a worker would hold; None if neither pays
 
-    @property
-    def why(self) -> str:
-        return self.batch.mode_reason if self.single.mode == "off" else self.single.mode_reason
-
     def core_of(self, plan: Plan) -> Core:
         """The core of one of the two, or of another plan for this graph: they may differ in size."""
         if self.core is not None and plan.core_size == self.core.size:
@@ -139,8 +135,9 @@ class Workers:
                 warm_up_batches()
                 return BatchHelp(self, plans)
         elif all(worker.core is None for worker in self.all):
+            why = plans.batch.mode_reason if plans.single.mode == "off" else plans.single.mode_reason
             for worker in self.all:
-                worker.let_go(plans.why)
+                worker.let_go(why)
         return None
 
     def forget(self, graph: Graph, kept: Iterable[Graph]) -> None:
