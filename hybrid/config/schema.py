@@ -42,6 +42,11 @@ def key(
     return field(default=default, metadata=metadata)
 
 
+def duration(default: float | None, doc: str, *, minimum: float) -> Any:
+    """Seconds that something is waited for."""
+    return key(default, doc, minimum=minimum, maximum=LONGEST_S)
+
+
 def section(kind: type) -> Any:
     """A nested group of keys."""
     return field(default_factory=kind)
@@ -105,12 +110,11 @@ class ClusterConfig:
     )
     mpirun: str | None = key(None, "the launcher; null = the one beside this Python, else the first in PATH")
     mpirun_args: tuple[str, ...] = key((), "further arguments for it, for example [--mca, btl, 'tcp,self']")
-    launch_timeout_s: float = key(120.0, "all ranks must have met after this long", maximum=LONGEST_S, minimum=1)
-    silence_timeout_s: float | None = key(
+    launch_timeout_s: float = duration(120.0, "all ranks must have met after this long", minimum=1)
+    silence_timeout_s: float | None = duration(
         120.0,
         "a job ends with an error when a rank has not run at all for so long, or mpirun was stopped (SIGSTOP); "
         "null = never. Long computations are no silence",
-        maximum=LONGEST_S,
         minimum=1,
     )
     partition_cache: bool = key(True, "keep each rank's part of the graph for the next run")
@@ -216,12 +220,8 @@ class NpuConfig:
         "bytes that a core may take on the device; a larger one is worked on in compacted pieces; null = what is free",
         minimum=4096,
     )
-    start_timeout_s: float = key(
-        60.0, "share: wait this long for a worker that is still starting", maximum=LONGEST_S, minimum=0
-    )
-    round_timeout_s: float = key(
-        10.0, "a round that takes longer ends the worker's part", maximum=LONGEST_S, minimum=0.001
-    )
+    start_timeout_s: float = duration(60.0, "share: wait this long for a worker that is still starting", minimum=0)
+    round_timeout_s: float = duration(10.0, "a round that takes longer ends the worker's part", minimum=0.001)
     max_rounds: int = key(1000, "rounds per traversal; a worker that needs more is done without", minimum=1)
     batch: int | str = key(
         1,
@@ -236,9 +236,7 @@ class NpuConfig:
         "follow without rounds; auto = use what is kept, make it for 64 searches or more",
         choices=("off", "auto", "on"),
     )
-    stop_grace_s: float = key(
-        3.0, "stop.flag, this long, then SIGTERM, this long, then SIGKILL", maximum=LONGEST_S, minimum=0
-    )
+    stop_grace_s: float = duration(3.0, "stop.flag, this long, then SIGTERM, this long, then SIGKILL", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -299,11 +297,10 @@ class ServiceConfig:
     max_batch: int = key(64, "queries in one pass", minimum=1, maximum=64)
     query_queue: int = key(1024, "queries that may wait; further ones are refused for now (429)", minimum=1)
     job_queue: int = key(64, "jobs that may wait; further ones are refused for now (429)", minimum=1)
-    deadline_s: float = key(30.0, "a query that waited longer is given up (504)", maximum=LONGEST_S, minimum=0.001)
-    job_deadline_s: float = key(
-        3600.0, "a job that asks for no deadline_s of its own is stopped after running for so long (504)",
-        minimum=0.1, maximum=LONGEST_S,
-    )  # fmt: skip
+    deadline_s: float = duration(30.0, "a query that waited longer is given up (504)", minimum=0.001)
+    job_deadline_s: float = duration(
+        3600.0, "a job that asks for no deadline_s of its own is stopped after running for so long (504)", minimum=0.1
+    )
     max_listeners: int = key(32, "open event streams", minimum=1)
     max_connections: int = key(
         1024,
@@ -312,11 +309,10 @@ class ServiceConfig:
         minimum=16,
         maximum=100_000,
     )
-    request_s: float = key(
+    request_s: float = duration(
         10.0,
         "time for the head of a request to arrive, and for its body (an upload: at least 16 KiB/s); else 408",
         minimum=0.1,
-        maximum=LONGEST_S,
     )
     workers: int = key(
         1,
@@ -324,9 +320,7 @@ class ServiceConfig:
         minimum=0,
         maximum=16,
     )
-    drain_s: float = key(
-        10.0, "after SIGTERM: time for what runs; the rest is in the journal", maximum=LONGEST_S, minimum=0
-    )
+    drain_s: float = duration(10.0, "after SIGTERM: time for what runs; the rest is in the journal", minimum=0)
 
 
 @dataclass(frozen=True)
