@@ -41,6 +41,7 @@ class BuiltPart:
     vertices: int  # of the whole graph, isolated ones included
     position_of: np.ndarray  # int64, by local id: place in the user's order
     loops: int  # in the whole list, dropped or not
+    user_ids: np.ndarray  # int64, by local id: what the user calls this rank's masters and mirrors
 
 
 @dataclass
@@ -85,7 +86,7 @@ def build_on_ranks(
     own = yield from _hand_over(info, internal, blocks, bounds)
     del block, internal
     built = yield from _assemble(info, layout, arcs, own)
-    return replace(built, vertices=vertices, loops=all_loops)
+    return replace(built, vertices=vertices, loops=all_loops, user_ids=built.position_of + share.first)
 
 
 def _id_type(vertices: int) -> type:
@@ -289,7 +290,7 @@ def _assemble(info: RankInfo, layout: Layout, arcs: Pieces, own: np.ndarray) -> 
     told: Sequence[MirrorList] = mirror_lists(part)
     lists = yield from all_to_all(info, [one.to_bytes() for one in told])
     linked = link(part, [MirrorList.from_bytes(one) for one in lists])
-    return BuiltPart(linked, 0, position_of, 0)
+    return BuiltPart(linked, 0, position_of, 0, position_of)
 
 
 def _ask_internal(

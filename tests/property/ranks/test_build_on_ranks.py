@@ -47,6 +47,7 @@ def assert_same(found: list[BuiltPart], graph: Graph, policy: str, *, weighted: 
             assert mine.part.out_weight.dtype == theirs.out_weight.dtype
         positions = graph.user_position[mine.part.internal_of]
         assert np.array_equal(mine.position_of, positions)
+        assert np.array_equal(mine.user_ids, graph.user_ids[positions])
         assert mine.vertices == graph.user_ids.size
 
 
