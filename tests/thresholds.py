@@ -342,6 +342,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         graph.store.remembered: _LONGEST
         graph.partition.prediction: HEADER_BYTES VALUE_BYTES
         graph.partition.store: FORMAT_VERSION
+        graph.distributed.parts_folder: FORMAT_VERSION
         graph.store.graph_store: FORMAT_VERSION
         bfs.ranks.kernels.level_bits: HEADER
         comm.kernels.pack: HEADER_BYTES
