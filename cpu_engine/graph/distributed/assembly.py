@@ -87,8 +87,9 @@ def assemble_part(
         for places in ends[:2]:
             kernels.mark_outside_step(places, first, last, words)
     before = np.empty(words.size, np.int64)
-    mirrors = np.empty(kernels.count_before_step(words, before), np.int64)
-    kernels.list_members_step(words, mirrors)
+    with np.errstate(over="ignore"):  # a population count wraps; numpy would warn when the JIT is off
+        mirrors = np.empty(kernels.count_before_step(words, before), np.int64)
+        kernels.list_members_step(words, mirrors)
     groups = np.searchsorted(mirrors, cuts)
     internal, names = yield from _ask_owners(info, mirrors, groups, own)
     order = np.lexsort((internal, np.repeat(np.arange(info.size), np.diff(groups))))
@@ -100,7 +101,8 @@ def assemble_part(
         local = []
         for places in (sources, targets):
             ids = places if places.dtype == np.int32 else np.empty(places.size, np.int32)
-            kernels.localise_step(places, first, own_local, words, before, mirror_local, ids)
+            with np.errstate(over="ignore"):
+                kernels.localise_step(places, first, own_local, words, before, mirror_local, ids)
             local.append(ids)
         arcs[at] = local[0], local[1], weight
     place_of = np.concatenate((first + mine, mirrors[order]))
