@@ -1,6 +1,7 @@
-"""Kernels of the build on ranks. Positions number all vertices in the user's order; ranks own ranges of them.
+"""Kernels of the build on ranks. Places number all vertices in the user's order, and
+perhaps ids that are none (numbering.py); ranks own ranges of them.
 
-Encoding: a set of positions is a bit each in uint64 words; ``before[w]`` members come before word w, so that a member's
+Encoding: a set of places is a bit each in uint64 words; ``before[w]`` members come before word w, so that a member's
 number among all is found with one population count.
 """
 
@@ -134,6 +135,19 @@ def deal_columns_step(begin, size, columns, cuts, cursor, dealt):
 
 
 @njit(cache=True)
+def count_loops_step(begin, size, columns, first):
+    """Count the entries whose column is their row; row i is that of ``first + i``.   Races  none.   Work  O(entries).
+
+    Invariant  columns are places.
+    """
+    loops = 0
+    for i in range(begin.shape[0]):
+        for e in range(begin[i], begin[i] + size[i]):
+            loops += np.int64(columns[e]) == first + i
+    return loops
+
+
+@njit(cache=True)
 def mark_outside_step(positions, first, last, words):
     """Add the positions outside [first, last) to a set.   Races  none, serial.   Work  O(positions), random access."""
     for p in positions:
@@ -169,7 +183,8 @@ def list_members_step(words, members):
 def localise_step(positions, first, own_local, words, before, mirror_local, local):
     """The local id of each position: ``own_local`` by place in the own range, ``mirror_local`` by place in the set.
 
-    Invariant  every position is in the own range or in the set.   Races  none, serial.   Work  O(positions), at random.
+    Invariant  every place is in the own range or in the set; ``local`` may be ``positions`` itself.
+    Races      none, serial.   Work  O(positions), at random.
     """
     last = first + own_local.shape[0]
     for i in range(positions.shape[0]):
