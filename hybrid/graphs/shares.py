@@ -1,0 +1,60 @@
+"""From the configuration to this rank's share of the edges, for a graph that no rank holds whole.
+
+``cluster.build`` decides: whole = one rank of each machine opens or builds the graph; shares = every rank makes or
+reads its share and holds its part only; auto = whole where that fits into the memory, as a stored graph is opened in
+milliseconds, and the worker and batches need it; else shares.
+"""
+
+from __future__ import annotations
+
+from cpu_engine.errors import InputError
+from cpu_engine.graph.distributed.build import estimate_bytes
+from cpu_engine.graph.distributed.shares import Share, share_of_kronecker, share_of_uniform
+from cpu_engine.graph.memory import require_bytes
+from hybrid.config.schema import GraphConfig
+from hybrid.graphs.opening import extent_of, generator_name, require_room_to_open, wanted_direction
+
+
+def why_not_shared(config: GraphConfig) -> str:
+    """Why the configured graph cannot be made from shares; empty if it can."""
+    if config.path is not None:
+        return "a graph in a file is read whole"
+    made = config.generator
+    if made.kind not in ("kronecker", "uniform"):
+        return f"a generated {made.kind} is made whole"
+    if made.kind == "kronecker" and (made.a, made.b, made.c) != (0.57, 0.19, 0.19):
+        return "a Kronecker graph of other probabilities than Graph500's is made whole"
+    return "" if wanted_direction(config) is not True else "a generated graph has no directions in shares"
+
+
+def share_of(config: GraphConfig, rank: int, ranks: int) -> Share:
+    """This rank's share of the configured graph."""
+    made = config.generator
+    make = share_of_uniform if made.kind == "uniform" else share_of_kronecker
+    return make(rank, ranks, made.scale, made.edge_factor, made.seed)
+
+
+def name_of_shared(config: GraphConfig) -> str:
+    """What people call it."""
+    return generator_name(config.generator)
+
+
+def fits_whole(config: GraphConfig) -> bool:
+    """Whether this machine can open or build the graph whole."""
+    try:
+        require_room_to_open(config)
+    except InputError:
+        return False
+    return True
+
+
+def require_room_for_parts(config: GraphConfig, here: int, ranks: int, *, weighted: bool = False) -> None:
+    """InputError, with the estimate, where ``here`` of all ``ranks`` on this machine will not fit into its memory."""
+    extent = extent_of(config)
+    if extent is None:
+        return
+    needed = here * estimate_bytes(extent.edges, extent.vertices, ranks)
+    if weighted:
+        needed += here * 16 * 2 * extent.edges // ranks
+    what = f"{here} of {ranks} parts of {name_of_shared(config)}, being built,"
+    require_bytes(needed, what, "use more machines, with fewer ranks on each, or a smaller graph")
