@@ -134,6 +134,8 @@ DRIVER: dict[str, tuple[Any, ...]] = {
     "graph.build.idspace.COMPACT_SLACK": (0, 1, 1000),
     "graph.build.idspace._CACHED": (1, 3, 7),
     "graph.build.idspace._FIRST_LOG": (1, 2, 3),
+    "graph.distributed.numbering.SAMPLES": (1, 3),
+    "graph.distributed.shares.PIECE_EDGES": (1, 7, 100),
     "graph.store.npy._BLOCK": (64, 4096),
     "graph.partition.construct.ARCS_PER_SLICE": (1, 3, 20),
     "graph.partition.layout._MAX_SHORT_PARTS": (0, 1, 2),
@@ -225,6 +227,8 @@ NOT_A_THRESHOLD: dict[str, str] = {
         bfs.traversal: UNREACHED
         graph.formats.rows: HIGHEST_ID
         graph.build.idspace: MAX_NARROW
+        graph.distributed.kernels: _H01 _M1 _M2 _M4 _ONE
+        graph.distributed.numbering: _HIGHEST
         hub_core.kernels.closure: FAR
         hub_core.kernels.index: FAR _UNSET
         graph.kernels.graph_check: NOWHERE
@@ -357,11 +361,12 @@ NOT_A_THRESHOLD: dict[str, str] = {
         pagerank.personalised: ITERATIONS
         repair.engine: _MOST_SWEEPS
         pagerank.ranks: LDBC_ITERATIONS GAP_ITERATIONS GAP_TOLERANCE
-        graph.generators: MAX_SCALE _SCRAMBLE_ROUNDS
+        graph.generators: MAX_SCALE MAX_SCALE_IN_PIECES MAX_UNIFORM_SCALE _SCRAMBLE_ROUNDS
         graph.build.idspace: MAX_VERTICES
         """,
     "a rule of text: bytes of a character, the precision of a double, what is taken for which format": """
         errors: LONGEST
+        graph.formats.part_files: _MOST_NOTES
         graph.formats.csr_output: SPARSEST SPARSE_FLOOR
         graph.formats.graph500: HIGHEST_PER_EDGE HIGHEST_FLOOR
         graph.formats.ldbc: LONGEST_PROPERTY MOST_PROPERTIES

@@ -13,7 +13,8 @@ from cpu_engine.graph.kernels.generate import fill_kronecker_step, fill_uniform_
 from cpu_engine.graph.memory import require_bytes
 from cpu_engine.threads import threads_for
 
-MAX_SCALE = 30  # internal ids are int32
+MAX_SCALE = 30  # of a whole list: internal ids are int32
+MAX_SCALE_IN_PIECES, MAX_UNIFORM_SCALE = 36, 32  # vertices that can be numbered at all; bits of a draw
 _EDGE_BYTES = 8  # two int32 ends
 _SCRAMBLE_ROUNDS = 3
 _U64 = 2**64 - 1
@@ -54,17 +55,26 @@ def uniform(scale: int, edge_factor: int = 16, seed: int = 1, *, edges: tuple[in
 
     ``edges``: only those with a number in [first, last).
     """
+    if edges is not None and scale > MAX_UNIFORM_SCALE:
+        fix = f"choose at most {MAX_UNIFORM_SCALE}"
+        raise InputError("the scale of a uniform graph is too large", value=scale, fix=fix)
     src, dst, first = _allocate(scale, edge_factor, edges)
     with threads_for(src.size), np.errstate(over="ignore"):
         fill_uniform_step(src, dst, first, scale, np.uint64(_draw(seed, 0)))
     return _undirected(src, dst, 2**scale, f"uniform scale={scale} edge_factor={edge_factor} seed={seed}")
 
 
-def grid(rows: int, cols: int) -> EdgeList:
-    """A rows x cols grid, each vertex joined to its four neighbours; vertex (r, c) has id ``r * cols + c``."""
+def grid(rows: int, cols: int, *, edges: tuple[int, int] | None = None) -> EdgeList:
+    """A rows x cols grid, each vertex joined to its four neighbours; vertex (r, c) has id ``r * cols + c``.
+
+    ``edges``: only those with a number in [first, last); those across come first, row by row.
+    """
     for name, value in (("rows", rows), ("cols", cols)):
         if value < 0:
             raise InputError(f"grid {name} must not be negative", value=value, fix="give at least 0")
+    name = f"grid {rows} x {cols}"
+    if edges is not None:
+        return _undirected(*_grid_edges(rows, cols, *edges), rows * cols, name)
     if rows * cols >= 2**31:
         raise InputError(
             f"a grid of {rows} x {cols} has more vertices than 32-bit internal ids can number", fix="make it smaller"
@@ -76,15 +86,26 @@ def grid(rows: int, cols: int) -> EdgeList:
     for ends, right, below in ((src, ids[:, :-1], ids[:-1]), (dst, ids[:, 1:], ids[1:])):
         ends[:across].reshape(right.shape)[:] = right
         ends[across:].reshape(below.shape)[:] = below
-    return _undirected(src, dst, rows * cols, f"grid {rows} x {cols}")
+    return _undirected(src, dst, rows * cols, name)
+
+
+def _grid_edges(rows: int, cols: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """The edges with these numbers."""
+    across = rows * max(cols - 1, 0)
+    number = np.arange(first, last, dtype=np.int64)
+    is_across = number < across
+    row, place = np.divmod(number[is_across], max(cols - 1, 1))
+    src = np.concatenate((row * cols + place, number[~is_across] - across))
+    dst = src + np.where(is_across, 1, cols)
+    dtype = np.int32 if rows * cols < 2**31 else np.int64
+    return src.astype(dtype), dst.astype(dtype)
 
 
 def _allocate(scale: int, edge_factor: int, edges: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray, np.uint64]:
     """Room for both ends of the edges, and the number of the first."""
-    if not 0 <= scale <= MAX_SCALE:
-        raise InputError(
-            f"the scale must be 0..{MAX_SCALE} (2**scale vertices)", value=scale, fix=f"choose at most {MAX_SCALE}"
-        )
+    most = MAX_SCALE if edges is None else MAX_SCALE_IN_PIECES
+    if not 0 <= scale <= most:
+        raise InputError(f"the scale must be 0..{most} (2**scale vertices)", value=scale, fix=f"choose at most {most}")
     if edge_factor < 0:
         raise InputError("the edge factor must not be negative", value=edge_factor, fix="Graph500 uses 16")
     first, last = (0, edge_factor << scale) if edges is None else edges
@@ -92,7 +113,8 @@ def _allocate(scale: int, edge_factor: int, edges: tuple[int, int] | None) -> tu
     require_bytes(
         count * _EDGE_BYTES, f"an edge list of scale {scale}, edge factor {edge_factor},", "choose a smaller scale"
     )
-    src, dst = np.empty((2, count), np.int32)  # one block, which the build can use again as a whole
+    dtype = np.int32 if scale <= MAX_SCALE else np.int64
+    src, dst = np.empty((2, count), dtype)  # one block, which the build can use again as a whole
     return src, dst, np.uint64(first)
 
 

@@ -6,7 +6,7 @@ Invariant: ascending ids have ascending positions. Three ways, by what the ids l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,14 +46,8 @@ class IdSpace:
     def check(self, low: int, high: int) -> None:
         """Refuse a list whose lowest or highest id (low > high: it is empty) is not in the declared range."""
         if self.declared and low <= high:
-            _require_not_negative(low, self.path)
-            if low < self.first or high >= self.first + self.span:
-                raise InputError(
-                    f"a vertex id is outside the declared range {self.first}..{self.first + self.span - 1}",
-                    path=self.path or None,
-                    value=low if low < self.first else high,
-                    fix="correct the vertex count in the file, or the id",
-                )
+            require_not_negative(low, self.path)
+            require_declared(low, high, self.first, self.span, self.path)
 
     def user_ids(self) -> np.ndarray:
         """All vertices' ids, ascending, int64."""
@@ -79,10 +73,10 @@ def resolve_ids(edges: EdgeList) -> IdSpace:
         return _declared_range(edges, src, dst, vertices)
     mentioned = [ids for ids in (src, dst, vertices) if ids.size]
     low, high = _bounds(mentioned)
-    _require_not_negative(low, edges.path)
+    require_not_negative(low, edges.path)
     span = high - low + 1
     if span <= COMPACT_SLACK * sum(a.size for a in mentioned) + COMPACT_FLOOR:
-        _check_count(span, edges)
+        check_count(span, edges.path)
         present = np.zeros(span, np.uint8)
         mark_present_step(vertices, low, present)
         return IdSpace(src, dst, low, span, present)
@@ -109,9 +103,21 @@ def _bounds(mentioned: Sequence[np.ndarray]) -> tuple[int, int]:
     return min(low, high + 1), high
 
 
-def _require_not_negative(low: int, path: str) -> None:
+def require_not_negative(low: int, path: str) -> None:
+    """Refuse a list whose lowest id is negative."""
     if low < 0:
         raise InputError("negative vertex id", path=path or None, value=low, fix="number the vertices from 0 or above")
+
+
+def require_declared(low: int, high: int, first: int, span: int, path: str) -> None:
+    """Refuse a list whose lowest or highest id (low > high: it is empty) is not in the declared range."""
+    if low <= high and (low < first or high >= first + span):
+        raise InputError(
+            f"a vertex id is outside the declared range {first}..{first + span - 1}",
+            path=path or None,
+            value=low if low < first else high,
+            fix="correct the vertex count in the file, or the id",
+        )
 
 
 def _declared_range(edges: EdgeList, src: np.ndarray, dst: np.ndarray, vertices: np.ndarray) -> IdSpace:
@@ -124,15 +130,15 @@ def _declared_range(edges: EdgeList, src: np.ndarray, dst: np.ndarray, vertices:
             value=edges.id_range,
             fix="use non-negative ids",
         )
-    _check_count(count, edges)
+    check_count(count, edges.path)
     space = IdSpace(src, dst, first, count, declared=True, path=edges.path)
     space.check(*_bounds([vertices]))
     return space
 
 
 def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: list[np.ndarray]) -> IdSpace:
-    ids = _distinct(mentioned)
-    _check_count(ids.size, edges)
+    ids = distinct(mentioned)
+    check_count(ids.size, edges.path)
     log_size = max(int(2 * ids.size - 1).bit_length(), 1)
     position_type = np.dtype(np.int32 if ids.size <= MAX_NARROW else np.int64)
     require_bytes(
@@ -151,8 +157,8 @@ def _sparse_ids(edges: EdgeList, src: np.ndarray, dst: np.ndarray, mentioned: li
     return IdSpace(src, dst, 0, ids.size, ids=ids, scratch=(position,))
 
 
-def _distinct(mentioned: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct ids, ascending: only they are sorted, as they are usually far fewer than the edges' ends."""
+def distinct(mentioned: Iterable[np.ndarray]) -> np.ndarray:
+    """The distinct ids of all arrays, ascending. Only they are sorted: they are usually far fewer than the ends."""
     known, count = np.full(1 << _FIRST_LOG, -1, np.int64), 0
     with np.errstate(over="ignore"):
         for keys in mentioned:
@@ -170,10 +176,11 @@ def _hash_shift(table: np.ndarray) -> np.uint64:
     return np.uint64(64 - (table.size.bit_length() - 1))
 
 
-def _check_count(count: int, edges: EdgeList) -> None:
+def check_count(count: int, path: str) -> None:
+    """Refuse more vertices than can be numbered."""
     if count > MAX_VERTICES:
         raise InputError(
             f"{count} vertices are more than the {MAX_VERTICES} that can be numbered",
-            path=edges.path or None,
+            path=path or None,
             fix="split the graph, or drop the vertices that have no edges",
         )

@@ -1,6 +1,7 @@
-"""Kernels of the build on ranks. Positions number all vertices in the user's order; ranks own ranges of them.
+"""Kernels of the build on ranks. Places number all vertices in the user's order, and
+perhaps ids that are none (numbering.py); ranks own ranges of them.
 
-Encoding: a set of positions is a bit each in uint64 words; ``before[w]`` members come before word w, so that a member's
+Encoding: a set of places is a bit each in uint64 words; ``before[w]`` members come before word w, so that a member's
 number among all is found with one population count.
 """
 
@@ -141,6 +142,19 @@ def deal_columns_step(begin, size, columns, cuts, cursor, dealt):
             owner = owner_of(np.int64(columns[e]), cuts)
             dealt[cursor[owner]] = columns[e] - cuts[owner]
             cursor[owner] += 1
+
+
+@njit(cache=True)
+def count_loops_step(begin, size, columns, first):
+    """Count the entries whose column is their row; row i is that of ``first + i``.   Races  none.   Work  O(entries).
+
+    Invariant  columns are places.
+    """
+    loops = 0
+    for i in range(begin.shape[0]):
+        for e in range(begin[i], begin[i] + size[i]):
+            loops += np.int64(columns[e]) == first + i
+    return loops
 
 
 @njit(cache=True)

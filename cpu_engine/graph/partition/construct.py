@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.kernels.partition import (
@@ -39,19 +40,20 @@ ARCS_PER_SLICE = 1 << 25  # of partition_graph; a pair is 8 bytes
 class MirrorList:
     """What one part tells another: which of its vertices it mirrors, ascending, and what arcs the mirrors have."""
 
-    internal_ids: np.ndarray  # int32
+    internal_ids: np.ndarray  # int32; int64 of a graph with more vertices
     roles: np.ndarray  # uint8, READ and WRITTEN
 
     def to_bytes(self) -> np.ndarray:
-        """As one buffer of 5 bytes per mirror, for the wire."""
+        """As one buffer of 5 or 9 bytes per mirror, for the wire."""
         return np.concatenate([self.internal_ids.view(np.uint8), self.roles])
 
     @staticmethod
-    def from_bytes(buffer: np.ndarray) -> MirrorList:
-        count, rest = divmod(buffer.size, 5)
+    def from_bytes(buffer: np.ndarray, id_type: npt.DTypeLike = np.int32) -> MirrorList:
+        width = np.dtype(id_type).itemsize
+        count, rest = divmod(buffer.size, width + 1)
         if rest:
-            raise ValueError(f"a mirror list has 5 bytes per mirror, not {buffer.size} in all")
-        return MirrorList(buffer[: 4 * count].copy().view(np.int32), buffer[4 * count :].copy())
+            raise ValueError(f"a mirror list has {width + 1} bytes per mirror, not {buffer.size} in all")
+        return MirrorList(buffer[: width * count].copy().view(id_type), buffer[width * count :].copy())
 
 
 def slice_rows(graph: Graph, reader: int, readers: int, *, symmetric: bool = False) -> tuple[int, int]:
