@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from hybrid.api.graph import Graph
     from hybrid.api.opening import from_edges, generate, load
+    from hybrid.results.parts import open_result
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ _ALGORITHMS = "hybrid.api.algorithms"
 _HOMES = {
     "hybrid.api.graph": ("Graph",),
     "hybrid.api.opening": ("load", "generate", "from_edges"),
+    "hybrid.results.parts": ("open_result",),
     _ALGORITHMS: (
         "bfs", "sssp", "components", "strong_components", "pagerank", "personalised_pagerank", "label_propagation",
         "louvain", "k_core", "triangles", "clustering", "closeness", "betweenness",
@@ -55,6 +57,7 @@ __all__ = [
     "label_propagation",
     "load",
     "louvain",
+    "open_result",
     "pagerank",
     "personalised_pagerank",
     "sssp",

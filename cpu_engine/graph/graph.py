@@ -94,6 +94,11 @@ class Graph:
         if self.hanging_start < 0:
             object.__setattr__(self, "hanging_start", first_hanging(self.degree()))
 
+    @property
+    def vertices(self) -> int:
+        """All of them, isolated ones included."""
+        return int(self.user_ids.size)
+
     def degree(self) -> np.ndarray:
         """Total degree of each internal vertex, int64, descending: row length; for a directed graph out plus in."""
         out = np.diff(self.out_offsets)

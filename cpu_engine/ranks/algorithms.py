@@ -122,8 +122,20 @@ def _drive_pagerank(made: PageRankOnRanks, root: int, options: Options) -> Drive
     return PartFinding({"rank": found.ranks}, found.statistics, counters, {"rank": found.isolated_rank})
 
 
+def _make_labels(part: Part, graph: Graph, sync: str, options: Options) -> LabelsOnRanks:
+    """``options``: positions and a driver of names, of a graph that no rank has whole."""
+    if "positions" in options:
+        return LabelsOnRanks(part, options["positions"], options["names_at"])
+
+    def name(positions: np.ndarray) -> Driver[np.ndarray]:
+        yield from ()
+        return graph.user_ids[positions]
+
+    return LabelsOnRanks(part, graph.user_position[part.internal_of], name)
+
+
 def _drive_labels(made: LabelsOnRanks, root: int, options: Options) -> Drive:
-    found = yield from made.run(**options)
+    found = yield from made.run(iterations=options.get("iterations", 10))
     return PartFinding({"community": found.labels}, found.statistics, {"iterations": found.iterations})
 
 
@@ -190,7 +202,7 @@ _ALGORITHMS = {
         ),
         RankAlgorithm(
             "cdlp",
-            lambda part, graph, sync, options: LabelsOnRanks(part, graph.user_position, graph.user_ids),
+            _make_labels,
             _drive_labels,
             _check_labels,
             only_bsp_because="all vertices change their labels at once, by definition",

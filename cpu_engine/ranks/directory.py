@@ -1,7 +1,7 @@
 """What is known of vertices that a rank has no copy of: asked of the rank whose range their key is in.
 
-Rank r answers for the keys [r K / P, (r + 1) K / P), so that nobody needs a table over all of them. Drivers, called by
-all ranks at the same point. Invariant: what is asked for once by a rank travels once, however often it needs it.
+Rank r answers for the keys [cuts[r], cuts[r + 1]), so that no rank needs a table over all of them. Drivers, called by
+all ranks at the same point. Invariant: a rank asks for each key once, however often it needs it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from cpu_engine.comm.requests import Driver
 
 
 class Directory:
-    """Ranges of equally many keys."""
+    """See the module; ``even_cuts`` gives every rank as many keys."""
 
-    def __init__(self, info: RankInfo, keys: int) -> None:
-        self.info = info
-        self.cuts = np.array([keys * rank // info.size for rank in range(info.size + 1)], np.int64)
-        self.first = int(self.cuts[info.rank])
-        self.count = int(self.cuts[info.rank + 1]) - self.first
+    def __init__(self, info: RankInfo, cuts: np.ndarray) -> None:
+        self.info, self.cuts = info, cuts
+        self.first = int(cuts[info.rank])
+        self.count = int(cuts[info.rank + 1]) - self.first
 
     def publish(self, keys: np.ndarray, values: np.ndarray) -> Driver[np.ndarray]:
         """The values of the keys in this rank's range, int64; -1 where no rank has one. Every key has one publisher."""
@@ -53,12 +52,15 @@ class Directory:
         order = np.argsort(keys, kind="stable")
         pairs = np.stack((keys[order], values[order])).astype(np.int64)
         cuts = np.searchsorted(pairs[0], self.cuts)
-        came = yield from all_to_all(
-            self.info,
-            [np.ascontiguousarray(pairs[:, cuts[q] : cuts[q + 1]]).reshape(-1).view(np.uint8) for q in range(self.info.size)],
-        )
+        sent = [np.ascontiguousarray(pairs[:, cuts[q] : cuts[q + 1]]).reshape(-1) for q in range(self.info.size)]
+        came = yield from all_to_all(self.info, [one.view(np.uint8) for one in sent])
         found = []
         for one in came:
             theirs, told = one.view(np.int64).reshape(2, -1)
             found.append((theirs - self.first, told))
         return found
+
+
+def even_cuts(keys: int, ranks: int) -> np.ndarray:
+    """Where the ranges begin, the end of the last one included."""
+    return np.array([keys * rank // ranks for rank in range(ranks + 1)], np.int64)

@@ -104,13 +104,14 @@ def generate_edges(config: GeneratorConfig) -> EdgeList:
         return generators.grid(config.rows, config.cols)
     if config.kind == "uniform":
         return generators.uniform(config.scale, config.edge_factor, config.seed)
-    if config.a + config.b + config.c > 1:
-        raise ConfigError(
-            "graph.generator: a + b + c exceed 1",
-            value=config.a + config.b + config.c,
-            fix="Graph500 uses 0.57, 0.19, 0.19",
-        )
+    require_probabilities(config.a, config.b, config.c)
     return generators.kronecker(config.scale, config.edge_factor, config.seed, config.a, config.b, config.c)
+
+
+def require_probabilities(a: float, b: float, c: float) -> None:
+    """ConfigError for what a Kronecker graph cannot have."""
+    if a + b + c > 1:
+        raise ConfigError("graph.generator: a + b + c exceed 1", value=a + b + c, fix="Graph500 uses 0.57, 0.19, 0.19")
 
 
 def generator_name(config: GeneratorConfig) -> str:

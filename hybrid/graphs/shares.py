@@ -7,31 +7,45 @@ milliseconds, and the worker and batches need it; else shares.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cpu_engine.errors import InputError
 from cpu_engine.graph.distributed.build import estimate_bytes
-from cpu_engine.graph.distributed.shares import Share, share_of_kronecker, share_of_uniform
+from cpu_engine.graph.distributed.shares import Share, share_of_grid, share_of_kronecker, share_of_uniform
 from cpu_engine.graph.memory import require_bytes
-from hybrid.config.schema import GraphConfig
-from hybrid.graphs.opening import extent_of, generator_name, require_room_to_open, wanted_direction
+from hybrid.config.schema import GeneratorConfig, GraphConfig
+from hybrid.graphs.opening import (
+    extent_of,
+    generator_name,
+    require_probabilities,
+    require_room_to_open,
+    wanted_direction,
+)
 
 
 def why_not_shared(config: GraphConfig) -> str:
     """Why the configured graph cannot be made from shares; empty if it can."""
     if config.path is not None:
-        return "a graph in a file is read whole"
-    made = config.generator
-    if made.kind not in ("kronecker", "uniform"):
-        return f"a generated {made.kind} is made whole"
-    if made.kind == "kronecker" and (made.a, made.b, made.c) != (0.57, 0.19, 0.19):
-        return "a Kronecker graph of other probabilities than Graph500's is made whole"
-    return "" if wanted_direction(config) is not True else "a generated graph has no directions in shares"
+        return "a graph from a file is opened whole"
+    return ""
 
 
 def share_of(config: GraphConfig, rank: int, ranks: int) -> Share:
     """This rank's share of the configured graph."""
-    made = config.generator
-    make = share_of_uniform if made.kind == "uniform" else share_of_kronecker
-    return make(rank, ranks, made.scale, made.edge_factor, made.seed)
+    share = _generated(config.generator, rank, ranks)
+    if not wanted_direction(config):
+        return share
+    return replace(share, directed=True, mirror=False)  # a pair is one arc, as it was drawn
+
+
+def _generated(made: GeneratorConfig, rank: int, ranks: int) -> Share:
+    if made.kind == "grid":
+        return share_of_grid(rank, ranks, made.rows, made.cols)
+    if made.kind == "uniform":
+        return share_of_uniform(rank, ranks, made.scale, made.edge_factor, made.seed)
+    probabilities = (made.a, made.b, made.c)
+    require_probabilities(*probabilities)
+    return share_of_kronecker(rank, ranks, made.scale, made.edge_factor, made.seed, *probabilities)
 
 
 def name_of_shared(config: GraphConfig) -> str:

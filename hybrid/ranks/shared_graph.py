@@ -1,7 +1,7 @@
 """A graph of which every rank has its part and no rank the whole: what all know of it, and whom to ask for the rest.
 
-Drivers, called by all ranks at the same point. Invariant: a rank's tables have an entry for each of its own vertices, or
-for its share of the internal ids; none is over all vertices.
+Drivers, called by all ranks at the same point. Invariant: a rank's tables have an entry for each of its own vertices,
+or for its share of the internal ids; none is over all vertices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cpu_engine.graph.distributed.build import BuiltPart
 from cpu_engine.graph.graph import no_such_vertex
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.ranks.copies import gather_at_masters
-from cpu_engine.ranks.directory import Directory
+from cpu_engine.ranks.directory import Directory, even_cuts
 
 _FAR = np.iinfo(np.int64)
 
@@ -44,16 +44,17 @@ class SharedGraph:
         self.user_ids, self.position_of = built.user_ids, built.position_of
         self.bounds = built.part.layout.bounds
         self.first, self.last = self.bounds[info.rank : info.rank + 2].tolist()  # the positions of this rank
-        offset = int(built.user_ids[0] - built.position_of[0]) if built.user_ids.size else 0
-        self.row_ids = np.arange(self.first + offset, self.last + offset)  # the user's ids of all of them
+        self.row_ids = built.range_ids  # the user's ids of all of them, ascending
+        self._offset = built.first  # an id is this plus the position; None: ids follow no formula
         self.places = self.position_of[: self.part.masters] - self.first  # of the masters among them
-        self._directory = Directory(info, outline.n)
+        self._by_internal = Directory(info, even_cuts(outline.n, info.size))
+        self._by_position = Directory(info, self.bounds)
         self._named: np.ndarray | None = None
 
     @property
     def rows(self) -> int:
         """How many vertices are this rank's, isolated ones included."""
-        return self.last - self.first
+        return int(self.row_ids.size)
 
     @cached_property
     def internal_of_row(self) -> np.ndarray:
@@ -101,8 +102,8 @@ class SharedGraph:
         if more[0]:
             if self._named is None:
                 own = self.part.internal_of[: self.part.masters]
-                self._named = yield from self._directory.publish(own, self.user_ids[: self.part.masters])
-            names[far] = yield from self._directory.ask(self._named, internal[far])
+                self._named = yield from self._by_internal.publish(own, self.user_ids[: self.part.masters])
+            names[far] = yield from self._by_internal.ask(self._named, internal[far])
         return names
 
     def smallest_members(self, label: np.ndarray) -> Driver[np.ndarray]:
@@ -110,15 +111,16 @@ class SharedGraph:
         groups, place = np.unique(label.astype(np.int64), return_inverse=True)
         mine = np.full(groups.size, _FAR.max, np.int64)
         np.minimum.at(mine, place, self.user_ids[: self.part.masters])
-        table = yield from self._directory.lowest(groups, mine)
-        found: np.ndarray = yield from self._directory.ask(table, groups)
+        table = yield from self._by_internal.lowest(groups, mine)
+        found: np.ndarray = yield from self._by_internal.ask(table, groups)
         return found[place]
 
     def names_at(self, positions: np.ndarray) -> Driver[np.ndarray]:
-        """The user's ids at positions, of vertices that have edges: each asked of its owner."""
-        offset = self.row_ids[0] - self.first if self.rows else 0
-        shift = yield AllReduce(np.array([offset], np.int64), "max")
-        return positions.astype(np.int64) + int(shift[0])
+        """The user's ids at positions in the user's order: each asked of its owner, unless they follow."""
+        if self._offset is not None:
+            return positions.astype(np.int64) + self._offset
+        found: np.ndarray = yield from self._by_position.ask(self.row_ids, positions)
+        return found
 
 
 def out_degrees(part: Part) -> Driver[np.ndarray]:
