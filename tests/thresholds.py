@@ -136,6 +136,8 @@ DRIVER: dict[str, tuple[Any, ...]] = {
     "graph.build.idspace._FIRST_LOG": (1, 2, 3),
     "graph.distributed.numbering.SAMPLES": (1, 3),
     "graph.distributed.shares.PIECE_EDGES": (1, 7, 100),
+    "graph.formats.source._SCAN_BYTES": (1, 5),
+    "graph.distributed.files._END_BYTES": (1, 50),
     "graph.store.npy._BLOCK": (64, 4096),
     "graph.partition.construct.ARCS_PER_SLICE": (1, 3, 20),
     "graph.partition.layout._MAX_SHORT_PARTS": (0, 1, 2),
@@ -229,6 +231,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         graph.build.idspace: MAX_NARROW
         graph.distributed.kernels: _H01 _M1 _M2 _M4 _ONE
         graph.distributed.numbering: _HIGHEST
+        graph.distributed.held: _PIECE _ERROR
         hub_core.kernels.closure: FAR
         hub_core.kernels.index: FAR _UNSET
         graph.kernels.graph_check: NOWHERE
@@ -339,6 +342,7 @@ NOT_A_THRESHOLD: dict[str, str] = {
         graph.store.remembered: _LONGEST
         graph.partition.prediction: HEADER_BYTES VALUE_BYTES
         graph.partition.store: FORMAT_VERSION
+        graph.distributed.parts_folder: FORMAT_VERSION
         graph.store.graph_store: FORMAT_VERSION
         bfs.ranks.kernels.level_bits: HEADER
         comm.kernels.pack: HEADER_BYTES

@@ -41,7 +41,7 @@ class EdgeList:
         return len(self.src)
 
 
-_DRAWN = ("generator", "graph500", "graph500-packed")  # formats of generated lists
+DRAWN = ("generator", "graph500", "graph500-packed")  # formats of generated lists
 
 
 def mirrored(edges: EdgeList) -> EdgeList:
@@ -61,7 +61,7 @@ def with_direction(edges: EdgeList, directed: bool | None, *, merge: bool = True
     if directed is None or directed is edges.directed:
         return edges
     if directed:
-        both = edges.directed is False and not edges.symmetric_stored and edges.format not in _DRAWN
+        both = edges.directed is False and not edges.symmetric_stored and edges.format not in DRAWN
         return replace(mirrored(edges) if both else edges, directed=True, symmetric_stored=False)
     if not merge:
         return replace(edges, directed=False, symmetric_stored=False)

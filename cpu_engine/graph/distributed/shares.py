@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cpu_engine.graph.edges import EdgeList
+from cpu_engine.graph.edges import DRAWN, EdgeList
 from cpu_engine.graph.generators import grid, kronecker, uniform
 
 PIECE_EDGES = 1 << 21
@@ -44,6 +44,45 @@ class Share:
     def mirrored(self) -> bool:
         """Whether an edge is entered at both of its ends."""
         return not self.directed if self.mirror is None else self.mirror
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a reader has found: this rank's pieces, and what ``EdgeList`` says of the whole."""
+
+    pieces: Pieces
+    spend: Pieces | None = None
+    id_range: tuple[int, int] | None = None
+    directed: bool | None = None
+    symmetric_stored: bool = False
+    weight_dtype: str | None = None
+    in_turns: bool = False
+    format: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()
+    edges: int | None = None  # in all files
+
+
+def share_of(found: Described, directed: bool | None) -> Share:
+    """The share, read as directed or undirected; None is what the input says, and directed if it says nothing.
+
+    As ``with_direction`` has it, an undirected edge that is made directed is two arcs.
+    """
+    first, vertices = found.id_range or (0, None)
+    as_directed = directed if directed is not None else found.directed is not False
+    mirror = not found.symmetric_stored and not as_directed
+    if directed and found.directed is False and not found.symmetric_stored and found.format not in DRAWN:
+        mirror = True
+    about = {
+        "format": found.format,
+        "path": found.path,
+        "notes": list(found.notes),
+        "directed_assumed": directed is None and found.directed is None,
+    }
+    return Share(
+        first, vertices, as_directed, found.pieces, found.weight_dtype, found.edges, mirror, found.in_turns,
+        found.spend, about,
+    )  # fmt: skip
 
 
 def share_of_kronecker(

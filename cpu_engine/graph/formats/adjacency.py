@@ -20,12 +20,14 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read an adjacency list, plain, gzip or xz."""
     with TextSource(path, progress, longest_line=None) as source:
         edges, owners = read_ragged(source, RaggedLayout())
-    notes: tuple[str, ...] = ()
-    repeated = len(owners) - len(distinct_ids(owners))
-    if repeated:
-        some = plural(repeated, "line continues", "lines continue")
-        notes = (f"{some} the neighbours of a vertex that has a line already",)
-    if not len(owners):
-        notes = ("the file has no vertices",)
+    notes = notes_on(len(owners), len(distinct_ids(owners)))
     vertices = distinct_ids(owners, edges.dst)
     return EdgeList(edges.src, edges.dst, vertices=vertices, format=NAME, path=str(path), notes=notes)
+
+
+def notes_on(lines: int, owners: int) -> tuple[str, ...]:
+    """What to say of a file with so many lines, of so many different vertices."""
+    if lines > owners:
+        some = plural(lines - owners, "line continues", "lines continue")
+        return (f"{some} the neighbours of a vertex that has a line already",)
+    return () if lines else ("the file has no vertices",)

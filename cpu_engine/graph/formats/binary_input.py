@@ -63,14 +63,14 @@ def check_offsets(offsets: np.ndarray, edges: int, path: Path) -> None:
         )
 
 
-def check_targets(targets: np.ndarray, vertices: int, path: Path) -> None:
-    """Neighbours are vertices 0..vertices-1."""
+def check_targets(targets: np.ndarray, vertices: int, path: Path, before: int = 0) -> None:
+    """Neighbours are vertices 0..vertices-1; ``before`` others come in front of these."""
     if len(targets) and (int(targets.min()) < 0 or int(targets.max()) >= vertices):
         at = int(np.argmax((targets < 0) | (targets >= vertices)))
         raise InputError(
             f"an edge leads to a vertex outside 0..{vertices - 1}",
             path=path,
-            value=f"edge {at} leads to {int(targets[at])}",
+            value=f"edge {before + at} leads to {int(targets[at])}",
             fix="the file is damaged: write it again",
         )
 

@@ -5,6 +5,7 @@ Invariant: arcs are directed, ids run from 1 to the declared count, and there ar
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpu_engine.counted import count, plural
@@ -17,24 +18,48 @@ from cpu_engine.graph.formats.survey import as_id
 NAME = "dimacs"
 
 
+@dataclass(frozen=True)
+class Head:
+    """What the problem line declares."""
+
+    vertices: int
+    arcs: int
+    line: str
+    line_number: int
+
+    @property
+    def layout(self) -> RowLayout:
+        return RowLayout(3, weight_column=2, lead="a", comments="c", lowest=1, highest=self.vertices)
+
+    def check(self, rows: int, path: Path) -> None:
+        """Refuse another number of arcs than the declared one."""
+        if rows != self.arcs:
+            raise InputError(
+                f"the problem line declares {plural(self.arcs, 'arc')}, there are {count(rows)}",
+                path=path,
+                line=self.line_number,
+                value=self.line,
+                fix="download the file again if it is cut off, else correct the problem line",
+            )
+
+    def finish(self, edges: EdgeList) -> EdgeList:
+        """The list with what the head says of it."""
+        return replace(edges, id_range=(1, self.vertices), directed=True, format=NAME)
+
+
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read a DIMACS .gr file, plain, gzip or xz."""
     with TextSource(path, progress) as source:
-        vertices, arcs, line = _problem(source)
-        problem_at = source.lines_read
-        layout = RowLayout(3, weight_column=2, lead="a", comments="c", lowest=1, highest=vertices)
-        edges = read_rows(source, layout)
-    if edges.rows != arcs:
-        raise InputError(
-            f"the problem line declares {plural(arcs, 'arc')}, there are {count(edges.rows)}",
-            path=path,
-            line=problem_at,
-            value=line,
-            fix="download the file again if it is cut off, else correct the problem line",
-        )
-    return EdgeList(
-        edges.src, edges.dst, edges.weight, id_range=(1, vertices), directed=True, format=NAME, path=str(path)
-    )
+        head = read_head(source)
+        edges = read_rows(source, head.layout)
+    head.check(edges.rows, path)
+    return head.finish(EdgeList(edges.src, edges.dst, edges.weight, path=str(path)))
+
+
+def read_head(source: TextSource) -> Head:
+    """The lines in front of the arcs."""
+    vertices, arcs, line = _problem(source)
+    return Head(vertices, arcs, line, source.lines_read)
 
 
 def _problem(source: TextSource) -> tuple[int, int, str]:

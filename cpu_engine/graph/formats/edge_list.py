@@ -7,7 +7,7 @@ consistent with all the others; what was decided about that line is in the notes
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -27,55 +27,106 @@ _SNAP_KIND = re.compile(r"^#\s*(un)?directed\s+graph\b", re.IGNORECASE)
 _SNAP_EDGES = re.compile(r"^[#%].*\bEdges:\s*(\d+)", re.IGNORECASE)
 
 
-def layout_of(columns: int) -> RowLayout:
-    """Rows of two ids, with a weight when there are three columns."""
-    return RowLayout(columns, weight_column=2 if columns == 3 else -1)
+@dataclass(frozen=True)
+class Head:
+    """The comments in front of the data, the first data line (None: there is none), and the shape of those behind it.
+
+    ``apart``: the first line has two columns and the others three; it is a header, or wrong.
+    """
+
+    first: str | None
+    line_number: int = 0
+    promised: int = -1  # edges, by a comment
+    directed: bool | None = None
+    columns: int = 2
+    apart: bool = False
+    style_differs: bool = False
+
+    @property
+    def layout(self) -> RowLayout:
+        return RowLayout(self.columns, weight_column=2 if self.columns == 3 else -1)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What the lines behind the first one are together."""
+
+    rows: int
+    lowest: int
+    highest: int
+    distinct: int  # ids
 
 
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read an edge list, plain, gzip or xz."""
     with TextSource(path, progress) as source:
-        first, promised, directed = _first_line(source)
-        if first is None:
+        head = read_head(source)
+        if head.first is None:
             nothing = np.empty(0, np.int64)
-            return EdgeList(
-                nothing,
-                nothing.copy(),
-                directed=directed,
-                format=NAME,
-                path=str(path),
-                notes=("the file has no edges",),
-            )
-        line_number = source.lines_read
-        source.unread_line()
-        prefix, whole = source.prefix()
-        columns = survey_text(prefix, whole).usual_columns()
-        if columns not in (2, 3):
-            raise _column_error(path, line_number, first, columns)
-        style_differs = _written_differently(prefix[:SURVEY_BYTES])
-        # Two columns before lines of three: a header, or wrong. It is not parsed with the others.
-        apart = columns == 3 and len(split_columns(first)) == 2
-        if apart:
-            source.next_line()
-        edges = read_rows(source, layout_of(columns))
-    rest = (
-        edges
-        if apart
-        else Numbers(edges.src[1:], edges.dst[1:], None if edges.weight is None else edges.weight[1:], edges.rows - 1)
-    )
-    header = _read_as_header(split_columns(first), rest)
-    if header is not None and (apart or header[1] > header[0] or style_differs):
-        return replace(_with_header(path, first, header, rest, promised), directed=directed)
+            return finish(head, EdgeList(nothing, nothing.copy(), path=str(path)), None, 0)
+        edges = read_rows(source, head.layout)
+    skip = 0 if head.apart else 1
+    behind = edges.src[skip:], edges.dst[skip:]
+    facts = None
+    if may_be_header(head, len(behind[0])):
+        distinct = distinct_ids(*behind)
+        lowest = min(int(ends.min()) for ends in behind)
+        facts = Behind(len(behind[0]), lowest, int(distinct[-1]), len(distinct))
+    if has_header(head, facts):
+        edges = Numbers(*behind, None if edges.weight is None else edges.weight[skip:], len(behind[0]))
+    whole = EdgeList(edges.src, edges.dst, edges.weight, path=str(path))
+    return finish(head, whole, facts, edges.rows)
+
+
+def read_head(source: TextSource) -> Head:
+    """What stands in front of the rows; the source is then at the first of them."""
+    first, promised, directed = _first_line(source)
+    if first is None:
+        return Head(None, promised=promised, directed=directed)
+    line_number = source.lines_read
+    source.unread_line()
+    prefix, whole = source.prefix()
+    columns = survey_text(prefix, whole).usual_columns()
+    if columns not in (2, 3):
+        raise _column_error(source.path, line_number, first, columns)
+    style_differs = _written_differently(prefix[:SURVEY_BYTES])
+    # Two columns before lines of three: a header, or wrong. It is not parsed with the others.
+    apart = columns == 3 and len(split_columns(first)) == 2
     if apart:
-        block = Block(first.encode("utf-8"), line_number - 1, 0)
-        raise row_error(parse.TOO_FEW_COLUMNS, block, len(block.text), layout_of(columns), path)
-    notes = _snap_note(promised, edges.rows)
+        source.next_line()
+    return Head(first, line_number, promised, directed, columns, apart, style_differs)
+
+
+def may_be_header(head: Head, rows_behind: int) -> bool:
+    """Whether the first line promises as many edges as there are lines behind it."""
+    header = _as_header(head)
+    return header is not None and header[1] == rows_behind
+
+
+def has_header(head: Head, behind: Behind | None) -> bool:
+    """Whether the first line is read as a header; ``behind`` None: it cannot be one."""
+    header = _agreeing(head, behind)
+    return header is not None and (head.apart or header[1] > header[0] or head.style_differs)
+
+
+def finish(head: Head, edges: EdgeList, behind: Behind | None, rows: int) -> EdgeList:
+    """The list - without its first line if that is a header - with what the head says of it."""
+    path = Path(edges.path)
+    if head.first is None:
+        return replace(edges, directed=head.directed, format=NAME, notes=("the file has no edges",))
+    header = _agreeing(head, behind)
+    if header is not None and behind is not None and has_header(head, behind):
+        return _with_header(head, header[0], edges, behind)
+    if head.apart:
+        block = Block(head.first.encode("utf-8"), head.line_number - 1, 0)
+        raise row_error(parse.TOO_FEW_COLUMNS, block, len(block.text), head.layout, path)
+    notes = _snap_note(head.promised, rows)
     if header is not None:
         notes += (
-            f"line {line_number} '{first.strip()}' is read as an edge; it could also be a header 'vertices edges': "
-            "put '#' in front of it if it is one",
+            f"line {head.line_number} '{head.first.strip()}' is read as an edge; it could also be a header 'vertices "
+            "edges': put '#' in front of it if it is one",
         )
-    return EdgeList(edges.src, edges.dst, edges.weight, directed=directed, format=NAME, path=str(path), notes=notes)
+    return replace(edges, directed=head.directed, format=NAME, notes=notes)
 
 
 def _first_line(source: TextSource) -> tuple[str | None, int, bool | None]:
@@ -101,37 +152,36 @@ def _column_error(path: Path, line: int, text: str, columns: int) -> InputError:
     )
 
 
-def _read_as_header(first: list[str], rest: Numbers) -> tuple[int, int] | None:
+def _as_header(head: Head) -> tuple[int, int] | None:
+    """(vertices, edges) if the first line has the form of a header."""
+    tokens = [] if head.first is None else split_columns(head.first)
+    if len(tokens) != 2:
+        return None
+    vertices, edges = as_id(tokens[0]), as_id(tokens[1])
+    return (vertices, edges) if min(vertices, edges) >= 1 else None
+
+
+def _agreeing(head: Head, behind: Behind | None) -> tuple[int, int] | None:
     """(vertices, edges) if the first line agrees, as a header, with all the other lines."""
-    if len(first) != 2:
+    header = _as_header(head)
+    if header is None or behind is None or header[1] != behind.rows:
         return None
-    vertices, edges = as_id(first[0]), as_id(first[1])
-    if vertices < 1 or edges != rest.rows or edges < 1:
-        return None
-    distinct = distinct_ids(rest.src, rest.dst)
-    # Ids up to the vertex count may leave some out; of sparse ids there must be exactly as many.
-    agrees = len(distinct) <= vertices if distinct[-1] <= vertices else len(distinct) == vertices
-    return (vertices, edges) if agrees else None
-
-
-def _with_header(path: Path, first: str, header: tuple[int, int], rest: Numbers, promised: int) -> EdgeList:
     vertices = header[0]
-    lowest, highest = int(min(rest.src.min(), rest.dst.min())), int(max(rest.src.max(), rest.dst.max()))
+    # Ids up to the vertex count may leave some out; of sparse ids there must be exactly as many.
+    agrees = behind.distinct <= vertices if behind.highest <= vertices else behind.distinct == vertices
+    return header if agrees else None
+
+
+def _with_header(head: Head, vertices: int, edges: EdgeList, behind: Behind) -> EdgeList:
+    assert head.first is not None
     id_range = None
-    if lowest == 0 and highest < vertices:
+    if behind.lowest == 0 and behind.highest < vertices:
         id_range = (0, vertices)
-    elif lowest >= 1 and highest == vertices:
+    elif behind.lowest >= 1 and behind.highest == vertices:
         id_range = (1, vertices)
-    note = f"first line '{' '.join(split_columns(first))}' read as a header: vertices edges"
-    return EdgeList(
-        rest.src,
-        rest.dst,
-        rest.weight,
-        id_range=id_range,
-        format=NAME,
-        path=str(path),
-        notes=(note, *_snap_note(promised, rest.rows)),
-    )
+    note = f"first line '{' '.join(split_columns(head.first))}' read as a header: vertices edges"
+    notes = (note, *_snap_note(head.promised, behind.rows))
+    return replace(edges, id_range=id_range, directed=head.directed, format=NAME, notes=notes)
 
 
 def _written_differently(text: bytes) -> bool:

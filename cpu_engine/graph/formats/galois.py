@@ -21,6 +21,7 @@ from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.binary_input import BinaryInput, check_offsets, check_targets, rows_of
 from cpu_engine.graph.formats.csr_output import to_rows
 from cpu_engine.graph.formats.source import Progress, check_file
+from cpu_engine.graph.formats.stored_rows import StoredRows
 
 NAME = "galois"
 HEADER_BYTES = 32
@@ -53,22 +54,27 @@ def parse_header(start: bytes) -> Header | None:
     return header if sane else None
 
 
+def _sound_header(file: BinaryIO, path: Path, size: int) -> Header:
+    header = parse_header(file.read(HEADER_BYTES))
+    if header is None:
+        raise InputError(
+            "not a Galois graph: the version must be 1 or 2", path=path, fix="name the format that the file has"
+        )
+    if size not in header.sizes():
+        raise InputError(
+            f"the header declares {plural(header.n, 'vertex')} and {plural(header.m, 'edge')}, "
+            f"so {count(header.sizes()[0])} bytes; the file has {count(size)}",
+            path=path,
+            fix="the file is cut off or damaged: write or download it again",
+        )
+    return header
+
+
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read a Galois .gr file."""
     size = check_file(path)
     with path.open("rb") as file:
-        header = parse_header(file.read(HEADER_BYTES))
-        if header is None:
-            raise InputError(
-                "not a Galois graph: the version must be 1 or 2", path=path, fix="name the format that the file has"
-            )
-        if size not in header.sizes():
-            raise InputError(
-                f"the header declares {plural(header.n, 'vertex')} and {plural(header.m, 'edge')}, "
-                f"so {count(header.sizes()[0])} bytes; the file has {count(size)}",
-                path=path,
-                fix="the file is cut off or damaged: write or download it again",
-            )
+        header = _sound_header(file, path, size)
         data = BinaryInput(file, path, size, progress)
         offsets = np.zeros(header.n + 1, np.int64)
         offsets[1:] = data.integers("<u8", header.n)
@@ -83,32 +89,71 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     return EdgeList(rows_of(offsets), targets, weight, id_range=(0, header.n), format=NAME, path=str(path), notes=notes)
 
 
+def stored_rows(path: Path) -> tuple[StoredRows, int]:
+    """Where a Galois .gr file has what, and the bytes of its edge data, known as weights or not."""
+    size = check_file(path)
+    with path.open("rb") as file:
+        header = _sound_header(file, path, size)
+    weights_at, weight = -1, ""
+    if header.m and header.datum_bytes in _UNSIGNED:
+        weights_at, weight = size - header.datum_bytes * header.m, _UNSIGNED[header.datum_bytes]
+    target, targets_at = "<u4" if header.version == 1 else "<i8", HEADER_BYTES + 8 * header.n
+    found = StoredRows(path, header.n, header.m, HEADER_BYTES, "<i8", targets_at, target, weights_at, weight)
+    return found, header.datum_bytes if header.m else 0
+
+
 def _edge_data(data: BinaryInput, header: Header) -> tuple[np.ndarray | None, tuple[str, ...]]:
     size = header.datum_bytes
     if size not in _UNSIGNED:
-        return None, (
+        return None, data_notes(size, "")
+    raw = data.array(_UNSIGNED[size], header.m)
+    kind = weight_kind(size, _looks_like_floats(raw, size))
+    return as_weights(raw, kind), data_notes(size, kind)
+
+
+def weight_kind(size: int, floats: bool) -> str:
+    """How edge data of so many bytes is read."""
+    if floats:
+        return f"float{8 * size}"
+    return "int64" if size == 8 else f"uint{8 * size}"
+
+
+def as_weights(raw: np.ndarray, kind: str) -> np.ndarray:
+    """Raw edge data as weights of this kind."""
+    if kind.startswith("float"):
+        return raw.view(f"<f{raw.itemsize}").astype(np.float64)
+    return raw.view("<i8").astype(np.int64, copy=False) if kind == "int64" else raw.astype(np.int64)
+
+
+def data_notes(size: int, kind: str) -> tuple[str, ...]:
+    """What to say of edge data of so many bytes that is read as this kind; '': left out."""
+    if not size:
+        return ()
+    if not kind:
+        return (
             f"the edge data ({plural(size, 'byte')} per edge) is left out: only 1, 2, 4 or 8 bytes are read as weights",
         )
-    raw = data.array(_UNSIGNED[size], header.m)
-    if size in (4, 8) and _looks_like_floats(raw, size):
-        kind, weight = f"float{8 * size}", raw.view(f"<f{size}").astype(np.float64)
-    elif size == 8:
-        kind, weight = "int64", raw.view("<i8").astype(np.int64, copy=False)
-    else:
-        kind, weight = f"uint{8 * size}", raw.astype(np.int64)
-    return weight, (f"edge data of {plural(size, 'byte')} read as {kind} weights; the file does not state their type",)
+    return (f"edge data of {plural(size, 'byte')} read as {kind} weights; the file does not state their type",)
 
 
 def _looks_like_floats(raw: np.ndarray, size: int) -> bool:
-    """Whether each value is an everyday float whose bits, read as an integer, are no everyday weight.
+    """Whether each value is an everyday float, and one of them is not 0."""
+    every, some = float_evidence(raw, size)
+    return every and some
+
+
+def float_evidence(raw: np.ndarray, size: int) -> tuple[bool, bool]:
+    """Whether each value is 0 or an everyday float whose bits, read as an integer, are no everyday weight; and one is.
 
     4 bytes: 1e-9..1e9, integers of 0.8 to 1.3 thousand million (time stamps lie above). 8 bytes: integers above 1e17.
     """
+    if size not in (4, 8):
+        return False, False
     lowest, highest = (1e-9, 1e9) if size == 4 else (1e-300, 1e300)
     with np.errstate(all="ignore"):  # arbitrary bits may be signalling NaNs
         values = np.abs(raw.view(f"<f{size}").astype(np.float64))
         everyday = (values >= lowest) & (values <= highest)
-    return bool((everyday | (values == 0)).all() and everyday.any())
+    return bool((everyday | (values == 0)).all()), bool(everyday.any())
 
 
 def _fits_4_bytes(weight: np.ndarray) -> bool:

@@ -21,12 +21,13 @@ from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.formats.binary_input import CHUNK, BinaryInput, check_offsets, check_targets, rows_of
 from cpu_engine.graph.formats.csr_output import Rows, sort_rows, to_rows
 from cpu_engine.graph.formats.source import Progress, check_file
+from cpu_engine.graph.formats.stored_rows import StoredRows
 from cpu_engine.graph.formats.symmetry import edge_without_reverse, is_symmetric
 
 NAME = "gap"
 HEADER_BYTES = 17
 HIGHEST_ID = 2**31 - 2
-_PAIR = np.dtype([("v", "<i4"), ("w", "<i4")])
+PAIR = np.dtype([("v", "<i4"), ("w", "<i4")])
 _INT32 = np.iinfo(np.int32)
 
 
@@ -57,23 +58,29 @@ def parse_header(start: bytes) -> Header | None:
     return Header(directed, m, n) if 0 <= n <= HIGHEST_ID + 1 and 0 <= m < 2**40 else None
 
 
+def _sound_header(file: BinaryIO, path: Path, size: int) -> tuple[Header, bool]:
+    """The header, and whether there are weights."""
+    header = parse_header(file.read(HEADER_BYTES))
+    if header is None:
+        raise InputError("not a GAP serialised graph", path=path, fix="name the format that the file has")
+    weighted = header.weighted(size)
+    if weighted is None:
+        inverse = header.directed
+        raise InputError(
+            f"the header declares {plural(header.n, 'vertex')} and {plural(header.m, 'edge')}, "
+            f"so {count(header.size(False, inverse))} bytes (.sg) or {count(header.size(True, inverse))} (.wsg); "
+            f"the file has {count(size)}",
+            path=path,
+            fix="the file is cut off or damaged: write or download it again",
+        )
+    return header, weighted
+
+
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read a .sg or .wsg file."""
     size = check_file(path)
     with path.open("rb") as file:
-        header = parse_header(file.read(HEADER_BYTES))
-        if header is None:
-            raise InputError("not a GAP serialised graph", path=path, fix="name the format that the file has")
-        weighted = header.weighted(size)
-        if weighted is None:
-            inverse = header.directed
-            raise InputError(
-                f"the header declares {plural(header.n, 'vertex')} and {plural(header.m, 'edge')}, "
-                f"so {count(header.size(False, inverse))} bytes (.sg) or {count(header.size(True, inverse))} (.wsg); "
-                f"the file has {count(size)}",
-                path=path,
-                fix="the file is cut off or damaged: write or download it again",
-            )
+        header, weighted = _sound_header(file, path, size)
         data = BinaryInput(file, path, size, progress)
         offsets = data.integers("<i8", header.n + 1)
         check_offsets(offsets, header.m, path)
@@ -94,12 +101,24 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     )
 
 
+def stored_rows(path: Path) -> tuple[StoredRows, bool]:
+    """Where a .sg or .wsg file has what, and whether the graph is directed."""
+    size = check_file(path)
+    with path.open("rb") as file:
+        header, weighted = _sound_header(file, path, size)
+        begin = int(np.frombuffer(file.read(8), "<i8")[0])
+    targets_at = HEADER_BYTES + 8 * (header.n + 1)
+    target = PAIR if weighted else "<i4"
+    found = StoredRows(path, header.n, header.m, HEADER_BYTES + 8, "<i8", targets_at, target, begin=begin)
+    return found, header.directed
+
+
 def _neighbours(data: BinaryInput, count: int, weighted: bool) -> tuple[np.ndarray, np.ndarray | None]:
     if not weighted:
         return data.integers("<i4", count), None
     targets, weight = np.empty(count, np.int64), np.empty(count, np.int64)
     for start in range(0, count, CHUNK):
-        pairs = data.chunk(_PAIR, min(CHUNK, count - start))
+        pairs = data.chunk(PAIR, min(CHUNK, count - start))
         targets[start : start + CHUNK], weight[start : start + CHUNK] = pairs["v"], pairs["w"]
     return targets, weight
 
@@ -143,6 +162,6 @@ def _write_rows(file: BinaryIO, rows: Rows, weighted: bool) -> None:
     if not weighted or rows.weight is None:
         file.write(rows.targets.astype("<i4").tobytes())
         return
-    pairs = np.empty(len(rows.targets), _PAIR)
+    pairs = np.empty(len(rows.targets), PAIR)
     pairs["v"], pairs["w"] = rows.targets, rows.weight
     file.write(pairs.tobytes())

@@ -8,6 +8,7 @@ exactly one layout gives the size and ids that a generated graph can have.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -40,6 +41,19 @@ def read_packed(path: Path, progress: Progress | None = None) -> EdgeList:
 
 
 def _read(path: Path, name: str, progress: Progress | None) -> EdgeList:
+    count = count_edges(path, name)
+    src, dst = np.empty(count, np.int64), np.empty(count, np.int64)
+    at = 0
+    for u, v in read_range(path, name, 0, count, progress):
+        src[at : at + len(u)], dst[at : at + len(u)] = u, v
+        at += len(u)
+    return EdgeList(
+        src, dst, directed=False, format=name, path=str(path), notes=() if count else ("the file has no edges",)
+    )
+
+
+def count_edges(path: Path, name: str) -> int:
+    """How many edges the file has; InputError if that is no whole number."""
     size = check_file(path)
     if size % EDGE_BYTES[name]:
         raise InputError(
@@ -47,12 +61,18 @@ def _read(path: Path, name: str, progress: Progress | None) -> EdgeList:
             path=path,
             fix="the file is cut off, or it has another format",
         )
-    count = size // EDGE_BYTES[name]
-    src, dst = np.empty(count, np.int64), np.empty(count, np.int64)
+    return size // EDGE_BYTES[name]
+
+
+def read_range(
+    path: Path, name: str, first: int, last: int, progress: Progress | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Both ends of the edges [first, last), at most ``CHUNK`` at a time."""
     with path.open("rb") as file:
-        data = BinaryInput(file, path, size, progress)
-        for start in range(0, count, CHUNK):
-            u, v = _decode(data.chunk(_LAYOUT[name], min(CHUNK, count - start)), name)
+        file.seek(first * EDGE_BYTES[name])
+        data = BinaryInput(file, path, path.stat().st_size, progress)
+        for start in range(first, last, CHUNK):
+            u, v = _decode(data.chunk(_LAYOUT[name], min(CHUNK, last - start)), name)
             bad = np.flatnonzero((u < 0) | (v < 0))
             if len(bad):
                 at = int(bad[0])
@@ -62,10 +82,7 @@ def _read(path: Path, name: str, progress: Progress | None) -> EdgeList:
                     value=f"{int(u[at])} {int(v[at])}",
                     fix=f"write ids from 0, or name the format if it is not {name}",
                 )
-            src[start : start + CHUNK], dst[start : start + CHUNK] = u, v
-    return EdgeList(
-        src, dst, directed=False, format=name, path=str(path), notes=() if count else ("the file has no edges",)
-    )
+            yield u, v
 
 
 def _decode(edges: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -80,6 +80,21 @@ def describe(path: Path) -> Description | None:
     return Description(edge_file, vertex_file)
 
 
+def describe_or_refuse(path: Path) -> Description:
+    """The graph that ``path`` is a part of, whose files are there; InputError if it is not part of one."""
+    check_file(path)
+    described = describe(path)
+    if described is None:
+        raise InputError(
+            "not part of an LDBC graph: that needs a .v and a .e file of one name, or a .properties file",
+            path=path,
+            fix="put the missing file beside it",
+        )
+    check_file(described.vertex_file)
+    check_file(described.edge_file)
+    return described
+
+
 def _from_properties(path: Path) -> Description:
     values, lines = _read_properties(path)
 
@@ -143,14 +158,7 @@ def _read_properties(path: Path) -> tuple[dict[str, str], dict[str, int]]:
 
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read the graph that ``path`` is a part of."""
-    check_file(path)
-    described = describe(path)
-    if described is None:
-        raise InputError(
-            "not part of an LDBC graph: that needs a .v and a .e file of one name, or a .properties file",
-            path=path,
-            fix="put the missing file beside it",
-        )
+    described = describe_or_refuse(path)
     vertex_bytes, edge_bytes = check_file(described.vertex_file), check_file(described.edge_file)
     total = vertex_bytes + edge_bytes
 
@@ -158,12 +166,9 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
         return None if progress is None else lambda done, _: progress(start + done, total)
 
     with TextSource(described.vertex_file, shift(0)) as source:
-        columns = max(survey_text(*source.prefix()).usual_columns(), 1)
-        vertices = read_rows(source, RowLayout(columns, id_columns=1)).src
+        vertices = read_rows(source, vertex_layout(source)).src
     with TextSource(described.edge_file, shift(vertex_bytes)) as source:
-        columns = described.edge_columns or survey_text(*source.prefix()).usual_columns() or 2
-        weight_column = described.weight_column if described.edge_columns else (2 if columns == 3 else -1)
-        edges = read_rows(source, RowLayout(columns, weight_column=weight_column))
+        edges = read_rows(source, edge_layout(described, source))
     _check(described, vertices, edges)
     return EdgeList(
         edges.src,
@@ -177,11 +182,21 @@ def read(path: Path, progress: Progress | None = None) -> EdgeList:
     )
 
 
-def _check(described: Description, vertices: np.ndarray, edges: Numbers) -> None:
-    for what, declared, found in (
-        ("vertices", described.vertices, len(vertices)),
-        ("edges", described.edges, edges.rows),
-    ):
+def vertex_layout(source: TextSource) -> RowLayout:
+    """The columns of a vertex file."""
+    return RowLayout(max(survey_text(*source.prefix()).usual_columns(), 1), id_columns=1)
+
+
+def edge_layout(described: Description, source: TextSource) -> RowLayout:
+    """The columns of an edge file."""
+    columns = described.edge_columns or survey_text(*source.prefix()).usual_columns() or 2
+    weight_column = described.weight_column if described.edge_columns else (2 if columns == 3 else -1)
+    return RowLayout(columns, weight_column=weight_column)
+
+
+def check_counts(described: Description, vertices: int, edges: int) -> None:
+    """Refuse other counts than the properties declare."""
+    for what, declared, found in (("vertices", described.vertices, vertices), ("edges", described.edges, edges)):
         if declared not in (-1, found):
             raise InputError(
                 f"meta.{what} declares {declared} {what}, the files have {found}",
@@ -189,6 +204,10 @@ def _check(described: Description, vertices: np.ndarray, edges: Numbers) -> None
                 value=declared,
                 fix=f"correct meta.{what}, or download the files again if one is cut off",
             )
+
+
+def _check(described: Description, vertices: np.ndarray, edges: Numbers) -> None:
+    check_counts(described, len(vertices), edges.rows)
     known = np.unique(vertices)
     if len(known) < len(vertices):
         ordered = np.sort(vertices)

@@ -7,6 +7,7 @@ that they were shifted); the number of entries is the declared one.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,43 +29,65 @@ _SHIFT_COMMENT = "% tandem: row and column 1 are vertex 0"
 _SHIFT = re.compile(r"^% tandem: row and column 1 are vertex 0\s*$")
 
 
-def read(path: Path, progress: Progress | None = None) -> EdgeList:
-    """Read a coordinate matrix, plain, gzip or xz."""
-    with TextSource(path, progress) as source:
-        field, symmetry = _banner(source)
-        n, entries, size_line, size_at, shifted = _size(source)
-        columns = 2 if field == "pattern" else 3
-        layout = RowLayout(
+@dataclass(frozen=True)
+class Head:
+    """What banner, comments and size line declare."""
+
+    field: str
+    symmetry: str
+    n: int
+    entries: int
+    line: str  # with the sizes
+    line_number: int
+    shifted: bool
+
+    @property
+    def layout(self) -> RowLayout:
+        columns = 2 if self.field == "pattern" else 3
+        return RowLayout(
             columns,
             weight_column=2 if columns == 3 else -1,
             lowest=1,
-            highest=n,
-            integer_weights=field == "integer",
+            highest=self.n,
+            integer_weights=self.field == "integer",
         )
-        edges = read_rows(source, layout)
-    if edges.rows != entries:
-        raise InputError(
-            f"the size line declares {plural(entries, 'entry', 'entries')}, there are {count(edges.rows)}",
-            path=path,
-            line=size_at,
-            value=size_line,
-            fix="download the file again if it is cut off, else correct the size line",
-        )
-    first = 1
-    if shifted:
-        first = 0
-        edges.src -= 1
-        edges.dst -= 1
-    return EdgeList(
-        edges.src,
-        edges.dst,
-        edges.weight,
-        id_range=(first, n),
-        directed=symmetry != "symmetric",
-        format=NAME,
-        path=str(path),
-        notes=("ids are one less than rows and columns, as a comment in the file says",) if shifted else (),
-    )
+
+    def check(self, rows: int, path: Path) -> None:
+        """Refuse another number of entries than the declared one."""
+        if rows != self.entries:
+            raise InputError(
+                f"the size line declares {plural(self.entries, 'entry', 'entries')}, there are {count(rows)}",
+                path=path,
+                line=self.line_number,
+                value=self.line,
+                fix="download the file again if it is cut off, else correct the size line",
+            )
+
+    def finish(self, edges: EdgeList) -> EdgeList:
+        """The list, whose memory is written over, with what the head says of it."""
+        first, notes = 1, edges.notes
+        if self.shifted:
+            first, notes = 0, ("ids are one less than rows and columns, as a comment in the file says",)
+            np.subtract(edges.src, 1, out=edges.src)
+            np.subtract(edges.dst, 1, out=edges.dst)
+        directed = self.symmetry != "symmetric"
+        return replace(edges, id_range=(first, self.n), directed=directed, format=NAME, notes=notes)
+
+
+def read(path: Path, progress: Progress | None = None) -> EdgeList:
+    """Read a coordinate matrix, plain, gzip or xz."""
+    with TextSource(path, progress) as source:
+        head = read_head(source)
+        edges = read_rows(source, head.layout)
+    head.check(edges.rows, path)
+    return head.finish(EdgeList(edges.src, edges.dst, edges.weight, path=str(path)))
+
+
+def read_head(source: TextSource) -> Head:
+    """The lines in front of the entries."""
+    field, symmetry = _banner(source)
+    n, entries, line, line_number, shifted = _size(source)
+    return Head(field, symmetry, n, entries, line, line_number, shifted)
 
 
 def _banner(source: TextSource) -> tuple[str, str]:

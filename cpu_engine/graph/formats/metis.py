@@ -5,13 +5,13 @@ Invariant: the header's counts hold and each edge stands at both of its ends; ve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
-from cpu_engine.graph.formats.rows import Numbers, RaggedLayout, read_ragged, split_columns
+from cpu_engine.graph.formats.rows import RaggedLayout, read_ragged, split_columns
 from cpu_engine.graph.formats.source import Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
 from cpu_engine.graph.formats.symmetry import edge_without_reverse, is_symmetric
@@ -45,36 +45,57 @@ def parse_header(tokens: list[str]) -> Header | None:
     return Header(vertices, edges, skip, flags[2] == "1")
 
 
+@dataclass(frozen=True)
+class Head:
+    """The header and where it stands."""
+
+    header: Header
+    line: str
+    line_number: int
+
+    @property
+    def layout(self) -> RaggedLayout:
+        return RaggedLayout(
+            implicit=True,
+            skip=self.header.skip,
+            weighted=self.header.weighted,
+            row_limit=self.header.vertices,
+            lowest=1,
+            highest=self.header.vertices,
+        )
+
+    def finish(self, edges: EdgeList) -> EdgeList:
+        """The list with what the head says of it."""
+        return replace(edges, id_range=(1, self.header.vertices), directed=False, symmetric_stored=True, format=NAME)
+
+
 def read(path: Path, progress: Progress | None = None) -> EdgeList:
     """Read a METIS graph, plain, gzip or xz."""
     with TextSource(path, progress, longest_line=None) as source:
-        header_line = _header_line(source)
-        header = parse_header(split_columns(header_line))
-        if header is None:
-            raise InputError(
-                "not a METIS header", path=path, line=source.lines_read, value=header_line[:60], fix=_HEADER_FIX
-            )
-        header_at = source.lines_read
-        layout = RaggedLayout(
-            implicit=True,
-            skip=header.skip,
-            weighted=header.weighted,
-            row_limit=header.vertices,
-            lowest=1,
-            highest=header.vertices,
+        head = read_head(source)
+        edges, _ = read_ragged(source, head.layout)
+    check_counts(head, edges.rows, edges.src.size, path)
+    if not is_symmetric(edges.src, edges.dst):
+        at = edge_without_reverse(edges.src, edges.dst)
+        u, v = int(edges.src[at]), int(edges.dst[at])
+        raise InputError(
+            f"vertex {u} names neighbour {v}, but {v} does not name {u} as often",
+            path=path,
+            value=f"{u} {v}",
+            fix=f"add {u} to the line of vertex {v}, or use an edge list for a directed graph",
         )
-        edges, _ = read_ragged(source, layout)
-    _check_counts(header, edges, path, header_at, header_line)
-    return EdgeList(
-        edges.src,
-        edges.dst,
-        edges.weight,
-        id_range=(1, header.vertices),
-        directed=False,
-        symmetric_stored=True,
-        format=NAME,
-        path=str(path),
-    )
+    return head.finish(EdgeList(edges.src, edges.dst, edges.weight, path=str(path)))
+
+
+def read_head(source: TextSource) -> Head:
+    """The lines up to the header."""
+    line = _header_line(source)
+    header = parse_header(split_columns(line))
+    if header is None:
+        raise InputError(
+            "not a METIS header", path=source.path, line=source.lines_read, value=line[:60], fix=_HEADER_FIX
+        )
+    return Head(header, line, source.lines_read)
 
 
 def _header_line(source: TextSource) -> str:
@@ -84,30 +105,23 @@ def _header_line(source: TextSource) -> str:
     raise InputError("the file is empty, it has no METIS header", path=source.path, fix=_HEADER_FIX)
 
 
-def _check_counts(header: Header, edges: Numbers, path: Path, line: int, value: str) -> None:
-    if edges.rows != header.vertices:
+def check_counts(head: Head, rows: int, neighbours: int, path: Path) -> None:
+    """Refuse other numbers of lines and neighbours than the header declares."""
+    header = head.header
+    if rows != header.vertices:
         raise InputError(
-            f"the header declares {plural(header.vertices, 'vertex')}, there are lines for {count(edges.rows)}",
+            f"the header declares {plural(header.vertices, 'vertex')}, there are lines for {count(rows)}",
             path=path,
-            line=line,
-            value=value,
+            line=head.line_number,
+            value=head.line,
             fix="correct the header; a vertex without neighbours needs its own empty line",
         )
-    if edges.src.size != 2 * header.edges:
+    if neighbours != 2 * header.edges:
         raise InputError(
             f"the header declares {plural(header.edges, 'edge')}, so {count(2 * header.edges)} neighbours, "
-            f"there are {count(edges.src.size)}",
+            f"there are {count(neighbours)}",
             path=path,
-            line=line,
-            value=value,
+            line=head.line_number,
+            value=head.line,
             fix="correct the header; it counts each edge once, the lines name it at both ends",
-        )
-    if not is_symmetric(edges.src, edges.dst):
-        at = edge_without_reverse(edges.src, edges.dst)
-        u, v = int(edges.src[at]), int(edges.dst[at])
-        raise InputError(
-            f"vertex {u} names neighbour {v}, but {v} does not name {u} as often",
-            path=path,
-            value=f"{u} {v}",
-            fix=f"add {u} to the line of vertex {v}, or use an edge list for a directed graph",
         )

@@ -7,7 +7,7 @@ agree on weights, and none contradicts another on the direction. A file without 
 from __future__ import annotations
 
 import glob
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -65,17 +65,30 @@ def require_joinable(format: str, path: Path) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What the files must agree on, of one of them."""
+
+    file: Path
+    edges: int
+    weighted: bool
+    directed: bool | None
+    notes: tuple[str, ...]
+
+
 def join(path: Path, files: list[Path], parts: list[EdgeList]) -> EdgeList:
     """One list of all edges; the parts are emptied on the way, so that the edges are in memory once."""
-    filled = [(file, part) for file, part in zip(files, parts, strict=True) if part.edge_count]
-    _require_agreement(filled)
-    notes = [f"{file.name}: {note}" for file, part in zip(files, parts, strict=True) for note in part.notes]
-    if len(notes) > _MOST_NOTES:
-        notes[_MOST_NOTES:] = [f"... and {plural(len(notes) - _MOST_NOTES, 'more note')} on other files"]
-    first = filled[0][1] if filled else parts[0]
-    stated = next((part.directed for _, part in filled if part.directed is not None), first.directed)
-    src, dst = [part.src for _, part in filled], [part.dst for _, part in filled]
-    weight = [part.weight for _, part in filled if part.weight is not None]
+    directed, notes = agree_on(
+        [
+            Summary(file, part.edge_count, part.weight is not None, part.directed, part.notes)
+            for file, part in zip(files, parts, strict=True)
+        ]
+    )
+    filled = [part for part in parts if part.edge_count]
+    first = filled[0] if filled else parts[0]
+    src, dst = [part.src for part in filled], [part.dst for part in filled]
+    weight = [part.weight for part in filled if part.weight is not None]
+    vertices = [part.vertices for part in parts if part.vertices is not None]
     parts.clear()
     filled.clear()
     return replace(
@@ -83,33 +96,46 @@ def join(path: Path, files: list[Path], parts: list[EdgeList]) -> EdgeList:
         src=_concatenate(src) if src else first.src,
         dst=_concatenate(dst) if dst else first.dst,
         weight=_concatenate(weight) if weight else None,
+        vertices=_concatenate(vertices) if vertices else None,
         id_range=None,  # a header counts the vertices of its own file
-        directed=stated,
+        directed=directed,
         path=str(path),
-        notes=(f"{plural(len(files), 'file')} read as one graph", *notes),
+        notes=notes,
     )
 
 
-def _require_agreement(parts: list[tuple[Path, EdgeList]]) -> None:
-    known: tuple[Path, EdgeList] | None = None  # the first that states a direction
-    for file, part in parts:
-        if (part.weight is None) != (parts[0][1].weight is None):
-            has, other = ("no weights", "has some") if part.weight is None else ("weights", "has none")
+def agree_on(parts: list[Summary]) -> tuple[bool | None, tuple[str, ...]]:
+    """The direction of the whole, and the notes on it; InputError if one part contradicts another."""
+    filled = [part for part in parts if part.edges]
+    _require_agreement(filled)
+    notes = [f"{part.file.name}: {note}" for part in parts for note in part.notes]
+    if len(notes) > _MOST_NOTES:
+        notes[_MOST_NOTES:] = [f"... and {plural(len(notes) - _MOST_NOTES, 'more note')} on other files"]
+    first = filled[0] if filled else parts[0]
+    stated = next((part.directed for part in filled if part.directed is not None), first.directed)
+    return stated, (f"{plural(len(parts), 'file')} read as one graph", *notes)
+
+
+def _require_agreement(parts: list[Summary]) -> None:
+    known: Summary | None = None  # the first that states a direction
+    for part in parts:
+        if part.weighted != parts[0].weighted:
+            has, other = ("weights", "has none") if part.weighted else ("no weights", "has some")
             raise InputError(
-                f"this part of a graph has {has}, but {parts[0][0].name} {other}",
-                path=file,
+                f"this part of a graph has {has}, but {parts[0].file.name} {other}",
+                path=part.file,
                 fix="give every part file the same columns",
             )
         if part.directed is None:
             continue
-        if known is not None and part.directed is not known[1].directed:
+        if known is not None and part.directed is not known.directed:
             kind, other = ("directed", "undirected") if part.directed else ("undirected", "directed")
             raise InputError(
-                f"this part of a graph says that it is {kind}, but {known[0].name} is {other}",
-                path=file,
+                f"this part of a graph says that it is {kind}, but {known.file.name} is {other}",
+                path=part.file,
                 fix="read the two as two graphs, or mend the comment",
             )
-        known = known or (file, part)
+        known = known or part
 
 
 def _concatenate(pieces: list[np.ndarray]) -> np.ndarray:

@@ -43,11 +43,8 @@ def read_graph(path: str | Path, *, format: str = AUTO, progress: Progress | Non
     path = Path(path)
     files = files_of(path)
     sizes = [check_file(file) for file in files]
-    name = _common_format(path, files, sizes) if format == AUTO else format
-    if name not in READERS:
-        near = difflib.get_close_matches(name, (AUTO, *FORMATS), n=1)
-        fix = f"did you mean '{near[0]}'?" if near else f"use {AUTO} or one of {', '.join(FORMATS)}"
-        raise InputError("there is no such graph format", value=name, fix=fix)
+    name = common_format(path, files, sizes) if format == AUTO else format
+    require_format(name)
     if len(files) == 1:
         edges = READERS[name](files[0], progress)
     else:
@@ -63,8 +60,16 @@ def read_graph(path: str | Path, *, format: str = AUTO, progress: Progress | Non
     return edges
 
 
-def _common_format(path: Path, files: list[Path], sizes: list[int]) -> str:
-    """The format of a file, or of all files that have content."""
+def require_format(name: str) -> None:
+    """InputError, with the nearest name, if there is no such format."""
+    if name not in READERS:
+        near = difflib.get_close_matches(name, (AUTO, *FORMATS), n=1)
+        fix = f"did you mean '{near[0]}'?" if near else f"use {AUTO} or one of {', '.join(FORMATS)}"
+        raise InputError("there is no such graph format", value=name, fix=fix)
+
+
+def common_format(path: Path, files: list[Path], sizes: list[int]) -> str:
+    """The format of a file, or of all files that have content; by what they contain."""
     found: tuple[str, Path] | None = None
     for file, size in zip(files, sizes, strict=True):
         if size == 0 and len(files) > 1:

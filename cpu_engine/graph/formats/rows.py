@@ -76,6 +76,10 @@ class GrowingArray:
         larger[: self._used] = self._array[: self._used]
         self._array = larger
 
+    @property
+    def dtype(self) -> np.dtype:
+        return self._array.dtype
+
     def __len__(self) -> int:
         return self._used
 
@@ -112,12 +116,8 @@ def read_rows(source: TextSource, layout: RowLayout) -> Numbers:
     weighted, bounds = layout.weight_column >= 0, current_bounds()
     src, dst, weight = GrowingArray(np.int64), GrowingArray(np.int64), GrowingArray(np.int64)
     float_mode = False
-    with closing(_parse_in_order(source, layout)) as stream:
+    with closing(_sound_in_order(source, layout)) as stream:
         for number, parsed in enumerate(stream):
-            if parsed.status == parse.NEEDS_FLOAT and not layout.integer_weights:
-                parsed = _parse_block(parsed.block, layout, True, source.path)
-            if parsed.status != parse.OK:
-                raise row_error(parsed.status, parsed.block, parsed.position, layout, source.path)
             src.append(parsed.src)
             dst.append(parsed.dst)
             bounds.require_edges(len(src), source.path)
@@ -132,6 +132,25 @@ def read_rows(source: TextSource, layout: RowLayout) -> Numbers:
                     array.reserve(guess)
     starts = src.take()
     return Numbers(starts, dst.take(), weight.take() if weighted else None, len(starts))
+
+
+def row_pieces(source: TextSource, layout: RowLayout) -> Generator[Numbers, None, None]:
+    """The same, a block at a time; the weights of a piece are floats if one of that piece is."""
+    with closing(_sound_in_order(source, layout)) as stream:
+        for parsed in stream:
+            weight = parsed.weight if layout.weight_column >= 0 else None
+            yield Numbers(parsed.src, parsed.dst, weight, len(parsed.src))
+
+
+def _sound_in_order(source: TextSource, layout: RowLayout) -> Generator[_Parsed, None, None]:
+    """The blocks in file order; InputError for the first line that is not a row of the layout."""
+    with closing(_parse_in_order(source, layout)) as stream:
+        for parsed in stream:
+            if parsed.status == parse.NEEDS_FLOAT and not layout.integer_weights:
+                parsed = _parse_block(parsed.block, layout, True, source.path)
+            if parsed.status != parse.OK:
+                raise row_error(parsed.status, parsed.block, parsed.position, layout, source.path)
+            yield parsed
 
 
 def _parse_in_order(source: TextSource, layout: RowLayout) -> Generator[_Parsed, None, None]:
@@ -224,6 +243,22 @@ def read_ragged(source: TextSource, layout: RaggedLayout) -> tuple[Numbers, np.n
     """Parse the rest of ``source`` as adjacency lines; return the entries and the vertex of each line."""
     src, dst, weight = GrowingArray(np.int64), GrowingArray(np.int64), GrowingArray(np.int64)
     vertices, bounds = GrowingArray(np.int64), current_bounds()
+    for piece, owners in ragged_pieces(source, layout):
+        if piece.weight is not None:
+            if piece.weight.dtype == np.float64 and weight.dtype != np.float64:
+                weight.become_float()
+            weight.append(piece.weight)
+        src.append(piece.src)
+        dst.append(piece.dst)
+        vertices.append(owners)
+        bounds.require_edges(len(src), source.path)
+        bounds.require_vertices(len(vertices), source.path)
+    starts, rows = src.take(), len(vertices)
+    return Numbers(starts, dst.take(), weight.take() if layout.weighted else None, rows), vertices.take()
+
+
+def ragged_pieces(source: TextSource, layout: RaggedLayout) -> Generator[tuple[Numbers, np.ndarray], None, None]:
+    """The same, a block at a time; the weights are floats from the first piece on that has one."""
     rows, float_mode = 0, False
     out = np.zeros(parse.OUT_FIELDS, np.int64)
     for block in source.blocks():
@@ -239,21 +274,15 @@ def read_ragged(source: TextSource, layout: RaggedLayout) -> tuple[Numbers, np.n
             parse.parse_ragged(text, spec, parse.EdgeArrays(block_src, block_dst, ints, floats, hard, out), block_rows)
             if out[parse.STATUS] != parse.NEEDS_FLOAT:
                 break
-            weight.become_float()
             float_mode = True
         status, edges = int(out[parse.STATUS]), int(out[parse.EDGES])
         if status != parse.OK:
             raise ragged_error(status, block, int(out[parse.POSITION]), layout, source.path)
         finish_hard_weights(block, hard[: out[parse.HARD]], floats, source.path)
-        src.append(block_src[:edges])
-        dst.append(block_dst[:edges])
-        weight.append((floats if float_mode else ints)[:edges])
-        vertices.append(block_rows[: out[parse.ROWS]])
-        rows += int(out[parse.ROWS])
-        bounds.require_edges(len(src), source.path)
-        bounds.require_vertices(rows, source.path)
-    starts = src.take()
-    return Numbers(starts, dst.take(), weight.take() if layout.weighted else None, rows), vertices.take()
+        found, owners = int(out[parse.ROWS]), block_rows[: out[parse.ROWS]]
+        rows += found
+        weight = (floats if float_mode else ints)[:edges] if layout.weighted else None
+        yield Numbers(block_src[:edges], block_dst[:edges], weight, found), owners
 
 
 def row_error(status: int, block: Block, position: int, layout: RowLayout, path: Path) -> InputError:

@@ -29,6 +29,7 @@ LONGEST_ROW_BYTES = 1 << 20  # a line of two or three numbers is never this long
 COMPRESSED_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}
 REFUSED_MAGIC = {b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"7z\xbc\xaf": "7-zip"}
 MOST_COMPRESSED = 20
+_SCAN_BYTES = 1 << 16
 NEWLINE = ord("\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -81,10 +82,18 @@ class Block:
 
 
 class TextSource:
-    """Reads header lines first (``next_line``), then the rest as blocks (``blocks``). A context manager."""
+    """Reads header lines first (``next_line``), then the rest as blocks (``blocks``). A context manager.
+
+    ``span``: of a plain file only the bytes [begin, end); lines are then counted from there.
+    """
 
     def __init__(
-        self, path: Path, progress: Progress | None = None, *, longest_line: int | None = LONGEST_ROW_BYTES
+        self,
+        path: Path,
+        progress: Progress | None = None,
+        *,
+        longest_line: int | None = LONGEST_ROW_BYTES,
+        span: tuple[int, int] | None = None,
     ) -> None:
         self.path = path
         self.size = check_file(path)
@@ -97,6 +106,7 @@ class TextSource:
         self._line_start = 0
         self._text_read = 0
         self._at_end = False
+        self._end = self.size if span is None else span[1]
         self._file = path.open("rb")
         self._stream: BinaryIO = self._file
         try:
@@ -105,11 +115,14 @@ class TextSource:
                 self._stream = gzip.GzipFile(fileobj=self._file)  # type: ignore[assignment]
             elif self.compression == "xz":
                 self._stream = lzma.LZMAFile(self._file)  # type: ignore[assignment]  # noqa: SIM115
+            if span is not None:
+                self._file.seek(span[0])
             self._fill()
         except BaseException:
             self.close()
             raise
-        self._pending = self._pending.removeprefix(BYTE_ORDER_MARK)
+        if span is None:
+            self._pending = self._pending.removeprefix(BYTE_ORDER_MARK)
 
     def __enter__(self) -> TextSource:
         return self
@@ -143,6 +156,11 @@ class TextSource:
         self._used = min(end + 1, len(self._pending))
         self.lines_read += 1
         return show_text(line.rstrip(b"\r"), limit=None)
+
+    @property
+    def offset(self) -> int:
+        """Where in a plain file the next line begins."""
+        return self._file.tell() - len(self._pending) + self._used
 
     def expected_bytes(self) -> float:
         """About how long the whole text is, by how much of the file its first part took."""
@@ -200,7 +218,10 @@ class TextSource:
     def _fill(self) -> None:
         try:
             # A line that fills what is pending is read on in ever larger pieces, so that joining them stays linear.
-            data = self._stream.read(max(BLOCK_BYTES, len(self._pending)))
+            wanted = max(BLOCK_BYTES, len(self._pending))
+            if self._end < self.size:
+                wanted = min(wanted, self._end - self._file.tell())
+            data = self._stream.read(wanted)
         except EOFError:
             raise InputError(
                 f"the {self.compression} data ends in the middle: the file is truncated",
@@ -219,6 +240,30 @@ class TextSource:
         self._text_read += len(data)
         self._bounds.require_text(self._text_read, self.path)
         self._pending = self._pending + data if self._pending else data
+
+
+def line_start(path: Path, offset: int) -> int:
+    """Where the first line begins that does so at ``offset`` or behind it, in a plain file; its end if none does."""
+    with path.open("rb") as file:
+        at = file.seek(max(offset - 1, 0))
+        if offset == 0:
+            return 0
+        while data := file.read(_SCAN_BYTES):
+            cut = data.find(b"\n")
+            if cut >= 0:
+                return at + cut + 1
+            at += len(data)
+        return at
+
+
+def lines_before(path: Path, offset: int) -> int:
+    """How many lines end in front of ``offset`` in a plain file: a pass over it, only for an error message."""
+    lines = 0
+    with path.open("rb") as file:
+        while offset > 0 and (data := file.read(min(offset, BLOCK_BYTES))):
+            lines += data.count(b"\n")
+            offset -= len(data)
+    return lines
 
 
 def show_text(data: bytes, limit: int | None = 60) -> str:

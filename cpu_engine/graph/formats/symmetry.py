@@ -15,13 +15,18 @@ _SHIFT = np.uint64(31)
 
 def is_symmetric(src: np.ndarray, dst: np.ndarray) -> bool:
     """Compare order-free sums of hash(u, v) and hash(v, u): O(m), no sort, a chunk of extra memory."""
-    forward = backward = np.zeros(1, np.uint64)
+    forward, backward = direction_sums(src, dst)
+    return bool(forward == backward)
+
+
+def direction_sums(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    """The sums of hash(u, v) and of hash(v, u), uint64; those of several lists are added up, wrapping."""
+    sums = np.zeros(2, np.uint64)
     for start in range(0, len(src), CHUNK):
         u = src[start : start + CHUNK].astype(np.uint64)
         v = dst[start : start + CHUNK].astype(np.uint64)
-        forward = forward + _hash(u, v).sum(dtype=np.uint64)
-        backward = backward + _hash(v, u).sum(dtype=np.uint64)
-    return bool(forward[0] == backward[0])
+        sums += np.array([_hash(u, v).sum(dtype=np.uint64), _hash(v, u).sum(dtype=np.uint64)])
+    return sums
 
 
 def edge_without_reverse(src: np.ndarray, dst: np.ndarray) -> int:

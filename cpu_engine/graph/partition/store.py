@@ -22,6 +22,8 @@ from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition.layout import Layout
 from cpu_engine.graph.partition.part import READ, WRITTEN, Links, Part
 from cpu_engine.graph.store.array_folder import (
+    META_BYTES,
+    META_NAME,
     array_checksum,
     check_checksums,
     map_array,
@@ -32,6 +34,7 @@ from cpu_engine.graph.store.array_folder import (
     write_folder_beside,
 )
 from cpu_engine.graph.store.graph_store import store_files
+from cpu_engine.graph.store.npy import open_regular
 from cpu_engine.graph.store.remembered import SOUND, Memory, identity_of
 
 FORMAT_NAME = "tandem-part"
@@ -53,6 +56,7 @@ _ARRAYS = {
 }
 _ROLES = READ | WRITTEN
 _WEIGHT = "out_weight"  # int64 or float64, of a weighted layout only
+_WIDE = {"internal_of": ("int32", "int64"), _WEIGHT: ("int64", "float64")}
 _IDENTIFYING = ("out_offsets", "out_targets", "weight", "user_ids", "user_position")  # the other arrays follow
 
 
@@ -80,7 +84,7 @@ class PartStore:
 
     def open(self, part: int) -> tuple[Part | None, str | None]:
         """The kept part, or None; and a note if there was one that could not be used."""
-        if not (self.folder / _name(part)).exists():
+        if not (self.folder / part_name(part)).exists():
             return None, None
         try:
             return open_part(self.folder, self.layout, part, self._checked), None
@@ -98,22 +102,26 @@ class PartStore:
 
 def layout_key(fingerprint: str, layout: Layout) -> str:
     """The name of the entry for a graph under a layout."""
-    return _digest({"graph": fingerprint, "layout": _describe(layout), "format_version": FORMAT_VERSION})
+    return _digest({"graph": fingerprint, "layout": describe_layout(layout), "format_version": FORMAT_VERSION})
 
 
-def save_part(folder: Path, part: Part) -> None:
-    """Write a linked part to its place in ``folder``, atomically, instead of what may be there."""
+def save_part(folder: Path, part: Part, more: dict[str, np.ndarray] | None = None) -> str:
+    """Write a linked part to its place in ``folder``, atomically, instead of what may be there; return its digest.
+
+    ``more``: arrays of int64 that are kept beside it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     sweep(folder)
-    path = folder / _name(part.part)
+    path = folder / part_name(part.part)
     meta = {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
-        "layout": _describe(part.layout),
+        "layout": describe_layout(part.layout),
         "part": part.part,
         "masters": part.masters,
     }
-    with write_folder_beside(path, _stored(part), meta) as temporary:
+    with write_folder_beside(path, {**_stored(part), **(more or {})}, meta) as temporary:
+        digest = part_digest(temporary)
         retire(path)
         try:
             os.rename(temporary, path)
@@ -122,6 +130,13 @@ def save_part(folder: Path, part: Part) -> None:
             if not path.is_dir():
                 raise
         sync_directory(folder)
+    return digest
+
+
+def part_digest(path: Path) -> str:
+    """What tells a part's folder from every other: a digest of its meta.json, which has the arrays' checksums."""
+    with open_regular(path / META_NAME) as stream:
+        return hashlib.blake2b(stream.read(META_BYTES + 1), digest_size=16).hexdigest()
 
 
 def open_part(folder: Path, layout: Layout, part: int, checked: Path | None = None) -> Part:
@@ -129,25 +144,40 @@ def open_part(folder: Path, layout: Layout, part: int, checked: Path | None = No
 
     The content is checked unless the folder ``checked`` remembers that this has been done since the files changed.
     """
-    path = folder / _name(part)
+    return open_part_with(folder, layout, part, (), checked)[0]
+
+
+def open_part_with(
+    folder: Path, layout: Layout, part: int, more: tuple[str, ...], checked: Path | None = None, *, check: bool = True
+) -> tuple[Part, dict[str, np.ndarray]]:
+    """The same, with the arrays that were kept beside it. ``check`` off: another rank looks at the content."""
+    path = folder / part_name(part)
     try:
         meta = read_meta(path, _REBUILD)
     except FileNotFoundError as error:
         raise InputError("is not a part (no meta.json)", path=path, fix=_REBUILD) from error
-    expected = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, "layout": _describe(layout), "part": part}
+    expected = {
+        "format": FORMAT_NAME,
+        "format_version": FORMAT_VERSION,
+        "layout": describe_layout(layout),
+        "part": part,
+    }
     wrong = [key for key, value in expected.items() if meta.get(key) != value]
     described = meta.get("arrays")
     if (
         wrong
         or not isinstance(meta.get("masters"), int)
         or not isinstance(described, dict)
-        or set(described) != _names(layout)
+        or set(described) != {*_names(layout), *more}
     ):
         raise InputError(f"is not this part: it differs in {', '.join(wrong) or 'arrays'}", path=path, fix=_REBUILD)
     arrays = {name: map_array(path / f"{name}.npy", described[name], _dtypes(name), _REBUILD) for name in described}
     links = Links(*(arrays[f"links_{name}"] for name in ("bounds", "masters", "roles")))
-    own = {name: array for name, array in arrays.items() if not name.startswith("links_")}
+    beside = {name: arrays[name] for name in more}
+    own = {name: array for name, array in arrays.items() if not name.startswith("links_") and name not in beside}
     opened = Part(layout=layout, part=part, masters=meta["masters"], links=links, **own)
+    if not check:
+        return opened, beside
     files = store_files(path, described)
     identity = identity_of(files)
     memory = None if checked is None else Memory(checked)
@@ -157,10 +187,11 @@ def open_part(folder: Path, layout: Layout, part: int, checked: Path | None = No
             raise InputError("the arrays do not fit together", path=path, fix=_REBUILD)
         if memory is not None and identity_of(files) == identity:
             memory.keep(path, identity, SOUND)
-    return opened
+    return opened, beside
 
 
-def _name(part: int) -> str:
+def part_name(part: int) -> str:
+    """The name of a part's folder."""
     return f"{part:05d}"
 
 
@@ -169,10 +200,11 @@ def _names(layout: Layout) -> set[str]:
 
 
 def _dtypes(name: str) -> tuple[str, ...]:
-    return (_ARRAYS[name],) if name in _ARRAYS else ("int64", "float64")
+    return _WIDE.get(name) or (_ARRAYS.get(name, "int64"),)
 
 
-def _describe(layout: Layout) -> dict[str, Any]:
+def describe_layout(layout: Layout) -> dict[str, Any]:
+    """What tells a layout from every other of the same graph, as plain JSON."""
     # Named only where they hold, so that ordinary parts keep their keys.
     kinds = {name: True for name in ("weighted", "symmetric") if getattr(layout, name)}
     return {

@@ -46,7 +46,7 @@ def write_folder_beside(path: Path, arrays: dict[str, np.ndarray], meta: dict[st
     temporary.mkdir()
     try:
         described = {name: _write_array(temporary / f"{name}.npy", array) for name, array in arrays.items()}
-        _write_flushed(temporary / META_NAME, [json.dumps({**meta, "arrays": described}, indent=1).encode()])
+        write_flushed(temporary / META_NAME, [json.dumps({**meta, "arrays": described}, indent=1).encode()])
         sync_directory(temporary)
         yield temporary
     finally:
@@ -94,7 +94,7 @@ def sweep(folder: Path) -> None:
 def _write_array(file: Path, array: np.ndarray) -> Description:
     array = np.ascontiguousarray(array)
     payload = array.data.cast("B") if array.size else memoryview(b"")
-    size = _write_flushed(file, [_header(array), payload])
+    size = write_flushed(file, [_header(array), payload])
     return {
         "dtype": array.dtype.name,
         "shape": list(array.shape),
@@ -103,7 +103,8 @@ def _write_array(file: Path, array: np.ndarray) -> Description:
     }
 
 
-def _write_flushed(file: Path, parts: list[bytes | memoryview]) -> int:
+def write_flushed(file: Path, parts: list[bytes | memoryview]) -> int:
+    """Write a file and see it to the disk; its size."""
     with open(file, "wb") as stream:
         size = sum(stream.write(part) for part in parts)
         stream.flush()

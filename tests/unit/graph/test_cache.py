@@ -106,7 +106,7 @@ def test_a_full_disk_is_a_note_and_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(*args: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cpu_engine.graph.store.array_folder._write_flushed", full_disk)
+    monkeypatch.setattr("cpu_engine.graph.store.array_folder.write_flushed", full_disk)
     graph, info = cached_graph(KEY, Maker(), tmp_path)
     assert graph.n == 20
     assert info.path is None

@@ -109,8 +109,8 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return real(file, parts)
 
-    real = array_folder._write_flushed
-    monkeypatch.setattr(array_folder, "_write_flushed", full_disk)
+    real = array_folder.write_flushed
+    monkeypatch.setattr(array_folder, "write_flushed", full_disk)
     with pytest.raises(OSError, match="No space left"):
         save_store(build_graph(grid(3, 3), directed=None), tmp_path / "graph")
     assert os.listdir(tmp_path) == []
