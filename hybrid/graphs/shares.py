@@ -8,11 +8,17 @@ milliseconds, and the worker and batches need it; else shares.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from cpu_engine.comm.collectives import RankInfo
+from cpu_engine.comm.requests import Driver
 from cpu_engine.errors import InputError
 from cpu_engine.graph.distributed.build import estimate_bytes
+from cpu_engine.graph.distributed.reading import share_of_path
 from cpu_engine.graph.distributed.shares import Share, share_of_grid, share_of_kronecker, share_of_uniform
+from cpu_engine.graph.formats.part_files import name_of
 from cpu_engine.graph.memory import require_bytes
+from cpu_engine.graph.store.graph_store import is_store
 from hybrid.config.schema import GeneratorConfig, GraphConfig
 from hybrid.graphs.opening import (
     extent_of,
@@ -25,14 +31,17 @@ from hybrid.graphs.opening import (
 
 def why_not_shared(config: GraphConfig) -> str:
     """Why the configured graph cannot be made from shares; empty if it can."""
-    if config.path is not None:
-        return "a graph from a file is opened whole"
+    if config.path is not None and is_store(config.path):
+        return "a stored graph is mapped, not built"
     return ""
 
 
-def share_of(config: GraphConfig, rank: int, ranks: int) -> Share:
-    """This rank's share of the configured graph."""
-    share = _generated(config.generator, rank, ranks)
+def share_of(info: RankInfo, config: GraphConfig, *, weighted: bool = False) -> Driver[Share]:
+    """This rank's share of the configured graph; AgreedInputError at every rank for a file that cannot be read."""
+    if config.path is not None:
+        directed, path = wanted_direction(config), Path(config.path)
+        return (yield from share_of_path(info, path, format=config.format, directed=directed, weighted=weighted))
+    share = _generated(config.generator, info.rank, info.size)
     if not wanted_direction(config):
         return share
     return replace(share, directed=True, mirror=False)  # a pair is one arc, as it was drawn
@@ -50,11 +59,17 @@ def _generated(made: GeneratorConfig, rank: int, ranks: int) -> Share:
 
 def name_of_shared(config: GraphConfig) -> str:
     """What people call it."""
-    return generator_name(config.generator)
+    return generator_name(config.generator) if config.path is None else name_of(Path(config.path))
 
 
 def fits_whole(config: GraphConfig) -> bool:
     """Whether this machine can open or build the graph whole."""
+    try:
+        extent = extent_of(config)
+    except InputError:  # opening it says what is wrong
+        return True
+    if extent is None:
+        return True
     try:
         require_room_to_open(config)
     except InputError:

@@ -19,6 +19,7 @@ import numba
 import numpy as np
 
 from cpu_engine.bfs.traversal import CoreSplit
+from cpu_engine.comm.agreement import AgreedInputError
 from cpu_engine.comm.collectives import RankInfo, barrier, gather_facts
 from cpu_engine.comm.requests import AllReduce, Driver
 from cpu_engine.graph.distributed.build import build_on_ranks
@@ -28,7 +29,7 @@ from cpu_engine.ranks.statistics import RankStatistics
 from hybrid.algorithms.algorithm import Algorithm, Task
 from hybrid.config.schema import Config
 from hybrid.errors import ConfigError, NotCertified
-from hybrid.graphs.opening import Opened
+from hybrid.graphs.opening import DIRECTED_ASSUMED, Opened
 from hybrid.graphs.shares import fits_whole, name_of_shared, require_room_for_parts, share_of, why_not_shared
 from hybrid.graphs.sources import Source
 from hybrid.job.driver import Job, Prepared
@@ -122,22 +123,24 @@ class FromShares(PartRuns):
 
     def _build(self, policy: str) -> Driver[Opened]:
         info, config, trace, chosen = self.info, self.config, self.trace, self._chosen
+        t0, name = trace.now(), name_of_shared(config.graph)
+        try:
+            share = yield from share_of(info, config.graph, weighted=chosen.weighted)
+        except AgreedInputError as error:
+            raise Agreed(error) from error
         if info.rank == info.first_here:
             require_room_for_parts(config.graph, len(info.local_ranks), info.size, weighted=chosen.weighted)
         yield from barrier()
-        share = share_of(config.graph, info.rank, info.size)
-        yield from require_same(
-            info, "graph", f"{share.first} {share.vertices} {share.edges} {share.weight_dtype}",
-            "give every machine the same file, or one on a shared file system",
-        )  # fmt: skip
         if chosen.symmetric and share.directed:
             fix = "set cluster.build to whole, or graph.directed to false"
             wrong = f"{chosen.name} needs every arc both ways, which shares of a directed graph do not have"
             raise Agreed(ConfigError(wrong, value="cluster.build: shares", fix=fix))
         weighted = chosen.weighted and share.weight_dtype is not None
         drop = {"drop_loops": config.graph.self_loops == "drop", "drop_duplicates": config.graph.duplicates == "drop"}
-        t0, name = trace.now(), name_of_shared(config.graph)
-        built = yield from build_on_ranks(info, share, policy, weighted=weighted, **drop)
+        try:
+            built = yield from build_on_ranks(info, share, policy, weighted=weighted, **drop)
+        except AgreedInputError as error:
+            raise Agreed(error) from error
         trace.add("coordinator", "build", t0, graph=name)
         part = built.part
         heaviest = None
@@ -146,7 +149,9 @@ class FromShares(PartRuns):
             heaviest = np.array([most[0]], part.out_weight.dtype)
         outline = Outline(part.n, part.m, built.vertices, share.directed, heaviest, built.meta)
         self._shared = SharedGraph(info, replace(built, part=with_weights(part, chosen)), outline)
-        notes = tuple(built.meta.get("notes", ()))
+        notes = tuple(built.meta["notes"])
+        if config.graph.directed == "auto" and built.meta["directed_assumed"]:
+            notes += (DIRECTED_ASSUMED,)
         opened = Opened(cast(Graph, outline), name, False, 0.0, trace.now() - t0, notes)
         if self.speaks:
             log_opened(opened)
