@@ -211,6 +211,12 @@ def _is_kept(config: GraphConfig, files: list[Path], folder: Path) -> bool:
     return known and cache_path(_cache_key(config, files, folder), folder).exists()
 
 
+def input_key(config: GraphConfig) -> dict[str, object]:
+    """What a graph built by this configuration depends on; of files, their contents."""
+    folder = cache_folder(config)
+    return _cache_key(config, _input_files(config), folder)
+
+
 def _cache_key(config: GraphConfig, files: list[Path], folder: Path) -> dict[str, object]:
     build = {"directed": config.directed, "self_loops": config.self_loops, "duplicates": config.duplicates}
     if config.path is None:

@@ -22,6 +22,7 @@ from cpu_engine.bfs.traversal import CoreSplit
 from cpu_engine.comm.agreement import AgreedInputError
 from cpu_engine.comm.collectives import RankInfo, barrier, gather_facts
 from cpu_engine.comm.requests import AllReduce, Driver
+from cpu_engine.graph.distributed.assembly import BuiltPart
 from cpu_engine.graph.distributed.build import build_on_ranks
 from cpu_engine.graph.graph import Graph
 from cpu_engine.ranks.algorithms import Check, Checked, Options, PartFinding, RankAlgorithm
@@ -39,6 +40,7 @@ from hybrid.job.warm_up import REHEARSED_ARCS, say_if_slow
 from hybrid.planning.plan import Plan
 from hybrid.ranks.algorithms import options_of, with_weights
 from hybrid.ranks.facts import facts_on_ranks, spread_on_ranks
+from hybrid.ranks.kept_parts import KeptPart, kept_parts
 from hybrid.ranks.part_runs import PartRuns, config_fingerprint
 from hybrid.ranks.rendezvous import Agreed, require_same
 from hybrid.ranks.rows import rows_of
@@ -89,6 +91,7 @@ class FromShares(PartRuns):
         self._sync = "bsp"
         self._reason = "as configured" if config.npu.mode == "off" else CPU_ALONE  # why there is no core solver
         self._options: Options = {}
+        self._from_cache = False
         self._out_degree: np.ndarray | None = None
         self._rows: RowsOnRanks
         self._run_of: dict[int, int] = {}  # by id of the source: its row
@@ -124,43 +127,53 @@ class FromShares(PartRuns):
     def _build(self, policy: str) -> Driver[Opened]:
         info, config, trace, chosen = self.info, self.config, self.trace, self._chosen
         t0, name = trace.now(), name_of_shared(config.graph)
-        try:
-            share = yield from share_of(info, config.graph, weighted=chosen.weighted)
-        except AgreedInputError as error:
-            raise Agreed(error) from error
-        if info.rank == info.first_here:
-            require_room_for_parts(config.graph, len(info.local_ranks), info.size, weighted=chosen.weighted)
-        yield from barrier()
-        if chosen.symmetric and share.directed:
-            fix = "set cluster.build to whole, or graph.directed to false"
-            wrong = f"{chosen.name} needs every arc both ways, which shares of a directed graph do not have"
-            raise Agreed(ConfigError(wrong, value="cluster.build: shares", fix=fix))
-        weighted = chosen.weighted and share.weight_dtype is not None
-        drop = {"drop_loops": config.graph.self_loops == "drop", "drop_duplicates": config.graph.duplicates == "drop"}
-        try:
-            built = yield from build_on_ranks(info, share, policy, weighted=weighted, **drop)
-        except AgreedInputError as error:
-            raise Agreed(error) from error
-        trace.add("coordinator", "build", t0, graph=name)
+        kept = yield from kept_parts(info, config, policy, weighted=chosen.weighted)
+        found = KeptPart(None, True) if kept is None else (yield from kept.open(info, policy))
+        built = found.built or (yield from self._build_part(policy))
+        if kept is not None and not found.there:
+            yield from kept.keep(info, built)
+        directed = bool(built.meta["directed"])
+        if chosen.symmetric and directed:
+            raise _needs_both_ways(chosen.name)
+        self._from_cache, seconds = found.built is not None, trace.now() - t0
+        trace.add("coordinator", "open" if self._from_cache else "build", t0, graph=name)
         part = built.part
         heaviest = None
         if part.out_weight is not None:
             most = yield AllReduce(np.array([np.ceil(part.out_weight.max(initial=1))], np.int64), "max")
             heaviest = np.array([most[0]], part.out_weight.dtype)
-        outline = Outline(part.n, part.m, built.vertices, share.directed, heaviest, built.meta)
+        outline = Outline(part.n, part.m, built.vertices, directed, heaviest, built.meta)
         self._shared = SharedGraph(info, replace(built, part=with_weights(part, chosen)), outline)
         notes = tuple(built.meta["notes"])
         if config.graph.directed == "auto" and built.meta["directed_assumed"]:
             notes += (DIRECTED_ASSUMED,)
-        opened = Opened(cast(Graph, outline), name, False, 0.0, trace.now() - t0, notes)
+        times = (seconds, 0.0) if self._from_cache else (0.0, seconds)
+        opened = Opened(cast(Graph, outline), name, self._from_cache, *times, notes)
         if self.speaks:
             log_opened(opened)
             if not chosen.threaded and numba.get_num_threads() > 1:
                 note(f"{chosen.name} uses one thread of each rank: more ranks use more CPUs")
-            if self._chosen.weighted and not weighted:
+            if chosen.weighted and part.out_weight is None:
                 note("the graph has no weights: every edge counts as 1")
         _log.info("part %d: %d arcs, %d masters, %d mirrors", info.rank, part.arcs, part.masters, part.mirrors)
         return opened
+
+    def _build_part(self, policy: str) -> Driver[BuiltPart]:
+        """This rank's part, from its share of the input; ``Agreed`` for what is wrong with that."""
+        info, graph, chosen = self.info, self.config.graph, self._chosen
+        drop = {"drop_loops": graph.self_loops == "drop", "drop_duplicates": graph.duplicates == "drop"}
+        try:
+            share = yield from share_of(info, graph, weighted=chosen.weighted)
+            if chosen.symmetric and share.directed:
+                raise _needs_both_ways(chosen.name)
+            if info.rank == info.first_here:
+                require_room_for_parts(graph, len(info.local_ranks), info.size, weighted=chosen.weighted)
+            yield from barrier()
+            weighted = chosen.weighted and share.weight_dtype is not None
+            built: BuiltPart = yield from build_on_ranks(info, share, policy, weighted=weighted, **drop)
+        except AgreedInputError as error:
+            raise Agreed(error) from error
+        return built
 
     def _make(self, tasks: Sequence[Task]) -> Driver[None]:
         """The algorithm's side on this part; a run beforehand loads what only this graph needs."""
@@ -266,7 +279,7 @@ class FromShares(PartRuns):
         if shares is None:
             return None
         statistics = self.statistics or [{}] * self.info.size
-        return describe_ranks(self.info, self._shared.part, self._sync, False, shares, statistics)
+        return describe_ranks(self.info, self._shared.part, self._sync, self._from_cache, shares, statistics)
 
     @property
     def worker(self) -> WorkerFacts | None:
@@ -274,6 +287,12 @@ class FromShares(PartRuns):
 
     def close(self) -> None:
         """There is nothing that could stay."""
+
+
+def _needs_both_ways(name: str) -> Agreed:
+    wrong = f"{name} needs every arc both ways, which shares of a directed graph do not have"
+    fix = "set cluster.build to whole, or graph.directed to false"
+    return Agreed(ConfigError(wrong, value="cluster.build: shares", fix=fix))
 
 
 class _NoCore:

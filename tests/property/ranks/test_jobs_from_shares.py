@@ -175,7 +175,23 @@ def test_auto_builds_shares_where_the_whole_graph_does_not_fit(tmp_path: Path, m
     monkeypatch.setattr(from_shares, "fits_whole", lambda config: False)
     found = run_on(2, tmp_path / "out", *auto)
     assert found.summary["graph"]["from_store"] is False
-    assert not (tmp_path / "cache").exists(), "no rank has built the whole graph"
+    kept = [one.name for one in (tmp_path / "cache").iterdir()]
+    assert kept == ["parts"], "no rank has built the whole graph"
+
+
+def test_parts_are_kept_and_dealt_again(tmp_path: Path) -> None:
+    cache = f"graph.cache_dir={tmp_path / 'cache'}"
+    settings = ["source=[5, 9]", cache]
+    first = run_on(3, tmp_path / "first", *settings)
+    again = run_on(3, tmp_path / "again", *settings)
+    fewer = run_on(2, tmp_path / "fewer", *settings, "cluster.policy=oec")
+    told = [one.summary["ranks"]["from_cache"] for one in (first, again, fewer)]
+    assert told == [False, True, True]
+    right = run_whole(tmp_path / "whole", *settings)
+    for found in (first, again, fewer):
+        assert_same(found, right, "bfs")
+    (folder,) = (tmp_path / "cache" / "parts").iterdir()
+    assert sorted(one.name for one in folder.iterdir()) == ["iec-3", "oec-2"]
 
 
 def test_refused_with_the_reason(tmp_path: Path) -> None:
