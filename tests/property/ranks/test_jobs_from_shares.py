@@ -15,7 +15,7 @@ from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.ranks.algorithms import NAMES, PartFinding
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
-from hybrid.errors import NotCertified
+from hybrid.errors import ConfigError, NotCertified
 from hybrid.job.driver import run_job
 from hybrid.launch.announce import Announcer
 from hybrid.ranks import from_shares, writing
@@ -195,5 +195,9 @@ def test_parts_are_kept_and_dealt_again(tmp_path: Path) -> None:
 
 
 def test_refused_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"scc runs on one rank .*a machine that holds the whole graph"):
+        run_on(2, tmp_path / "out", "algorithm=scc")
+    with pytest.raises(ConfigError, match="shares are built by several ranks"):
+        run_whole(tmp_path / "out", "cluster.build=shares")
     with pytest.raises(Agreed, match="needs every arc both ways"):
         run_on(2, tmp_path / "out", "algorithm=kcore", "graph.directed=true")
