@@ -118,7 +118,8 @@ def require_algorithm_on_ranks(config: Config, path: str | Path | None = None) -
     """Several ranks together know only some algorithms."""
     if not ALGORITHMS[config.algorithm].on_ranks:
         raise ConfigError(
-            f"ranks: {config.algorithm} runs on one rank (with all its threads) of a machine that holds the whole graph",
+            f"ranks: {config.algorithm} runs on one rank (with all its threads), "
+            "on a machine that holds the whole graph",
             path=path,
             value=config.ranks,
             fix="set ranks: 1 (--set ranks=1)",
