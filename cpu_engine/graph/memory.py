@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from pathlib import Path
 
 from cpu_engine.errors import InputError
@@ -27,6 +29,12 @@ def require_bytes(needed: int, purpose: str, fix: str) -> None:
         raise InputError(
             f"{purpose} needs about {_gib(needed)} of memory, but only {_gib(available)} is available", fix=fix
         )
+
+
+def return_freed() -> None:
+    """Give memory that is free back to the system: the C library keeps what was freed in pieces of some megabytes."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _gib(count: int) -> str:

@@ -18,6 +18,7 @@ from cpu_engine.graph.build.idspace import MAX_NARROW
 from cpu_engine.graph.distributed import kernels
 from cpu_engine.graph.distributed.numbering import Kind, Numbering
 from cpu_engine.graph.distributed.trade import Pieces, offsets_of
+from cpu_engine.graph.memory import return_freed
 from cpu_engine.graph.partition import MirrorList, link, mirror_lists
 from cpu_engine.graph.partition.layout import Layout
 from cpu_engine.graph.partition.part import Part
@@ -86,8 +87,9 @@ def assemble_part(
         for places in ends[:2]:
             kernels.mark_outside_step(places, first, last, words)
     before = np.empty(words.size, np.int64)
-    mirrors = np.empty(kernels.count_before_step(words, before), np.int64)
-    kernels.list_members_step(words, mirrors)
+    with np.errstate(over="ignore"):  # a population count wraps; numpy would warn when the JIT is off
+        mirrors = np.empty(kernels.count_before_step(words, before), np.int64)
+        kernels.list_members_step(words, mirrors)
     groups = np.searchsorted(mirrors, cuts)
     internal, names = yield from _ask_owners(info, mirrors, groups, own)
     order = np.lexsort((internal, np.repeat(np.arange(info.size), np.diff(groups))))
@@ -96,9 +98,12 @@ def assemble_part(
     id_type = np.int32 if layout.n <= MAX_NARROW else np.int64
     internal_of = np.concatenate((own.internal[mine], internal[order])).astype(id_type)
     for at, (sources, targets, weight) in enumerate(arcs):
-        local = np.empty((2, sources.size), np.int32)
-        for places, ids in ((sources, local[0]), (targets, local[1])):
-            kernels.localise_step(places, first, own_local, words, before, mirror_local, ids)
+        local = []
+        for places in (sources, targets):
+            ids = places if places.dtype == np.int32 else np.empty(places.size, np.int32)
+            with np.errstate(over="ignore"):
+                kernels.localise_step(places, first, own_local, words, before, mirror_local, ids)
+            local.append(ids)
         arcs[at] = local[0], local[1], weight
     place_of = np.concatenate((first + mine, mirrors[order]))
     name_of = None if names is None or own.names is None else np.concatenate((own.names[mine], names[order]))
@@ -147,13 +152,15 @@ def _rows_both_ways(
         in_count += np.bincount(targets, minlength=size)
     out_offsets, in_offsets = offsets_of(out_count), offsets_of(in_count)
     total = int(out_offsets[-1])
-    in_sources, out_targets = np.empty(total, np.int32), np.empty(total, np.int32)
-    dtype = arcs[0][2].dtype if arcs else np.dtype(np.int64)
-    in_weight, out_weight = np.empty((2, total if layout.weighted else 0), dtype)
+    in_sources, dtype = np.empty(total, np.int32), arcs[0][2].dtype if arcs else np.dtype(np.int64)
+    in_weight = np.empty(total if layout.weighted else 0, dtype)
     cursor = in_offsets[:-1].copy()
     while arcs:
         sources, targets, weight = arcs.pop()
         kernels.append_rows_step(targets, sources, weight, cursor, in_sources, in_weight)
+    del cursor
+    return_freed()
+    out_targets, out_weight = np.empty(total, np.int32), np.empty(in_weight.size, dtype)
     for step in (
         (in_offsets, in_sources, in_weight, out_offsets[:-1].copy(), out_targets, out_weight),
         (out_offsets, out_targets, out_weight, in_offsets[:-1].copy(), in_sources, in_weight),

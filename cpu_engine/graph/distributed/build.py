@@ -29,6 +29,7 @@ from cpu_engine.graph.distributed.shares import PIECE_EDGES, Share
 from cpu_engine.graph.distributed.trade import Pieces, offsets_of, trade
 from cpu_engine.graph.edges import EdgeList
 from cpu_engine.graph.kernels.csr import locate_rows_step
+from cpu_engine.graph.memory import return_freed
 from cpu_engine.graph.partition.layout import Layout
 from cpu_engine.graph.partition.policies import arc_terms, check_policy, choose_grid, high_degree_threshold
 
@@ -74,6 +75,7 @@ def build_on_ranks(
     numbering = replace(numbering, known=_NO_IDS, known_places=_NO_IDS, slots=_NO_IDS)  # freed
     facts = {"input_edges": entries.edges, "loops": entries.loops}
     block = _rows(entries.pieces, numbering, info.rank, dtype, drop_duplicates)
+    return_freed()
     if share.directed:
         block.in_degree = yield from _in_degrees(info, block, blocks)
         block.degree = block.degree + block.in_degree
@@ -94,11 +96,13 @@ def build_on_ranks(
     arcs = yield from _deal_arcs(info, block, layout, cuts, high)
     own = yield from hand_over(info, internal, block.names, blocks, cuts)
     del block, internal, entries
+    return_freed()
     built = yield from assemble_part(info, layout, cuts, arcs, own, numbering)
     meta = _provenance(
         share, layout, {"vertices": vertices, "input_edges": input_edges, "max_degree": max_degree},
         loops=loops, kept_loops=kept_loops, drop_loops=drop_loops, drop_duplicates=drop_duplicates,
     )  # fmt: skip
+    return_freed()
     return replace(built, vertices=vertices, loops=loops, meta=meta)
 
 
@@ -200,12 +204,29 @@ def _rows(entries: Pieces, numbering: Numbering, rank: int, dtype: np.dtype, dro
     first, last = numbering.blocks[rank : rank + 2].tolist()
     count, total = last - first, sum(rows.size for rows, _, _ in entries)
     layout = passes.choose_layout(total, max(count, 1), np.dtype(numbering.place_type), columns=numbering.places)
-    scattered = passes.scatter_pieces(entries, layout)
+    scattered = passes.scatter_pieces(_joined(entries), layout)
     rows = passes.gather_rows(scattered, layout, drop_duplicates)
     begin, sizes = np.empty(count, np.int64), np.zeros(count, np.int64)
     locate_rows_step(np.arange(count, dtype=layout.id), rows.slot_begin, rows.size, layout.shape(), begin, sizes)
     weight = rows.weight if rows.weight.size else np.empty(0, dtype)
     return _Block(first, begin, sizes, rows.columns, weight, sizes, sizes)
+
+
+def _joined(pieces: Pieces) -> Pieces:
+    """The pieces, small ones joined with their neighbours, as each costs a table of counts; emptied on the way."""
+    joined: Pieces = []
+    pieces.reverse()
+    while pieces:
+        group, size = [pieces.pop()], 0
+        while pieces and size + group[-1][0].size + pieces[-1][0].size <= PIECE_EDGES:
+            size += group[-1][0].size
+            group.append(pieces.pop())
+        if len(group) == 1:
+            joined += group
+        else:
+            rows, columns, weights = (np.concatenate(arrays) for arrays in zip(*group, strict=True))
+            joined.append((rows, columns, weights))
+    return joined
 
 
 def _name_places(info: RankInfo, block: _Block, numbering: Numbering, named: np.ndarray) -> Driver[int]:
@@ -341,10 +362,19 @@ def _row_cuts(size: np.ndarray) -> list[tuple[int, int]]:
     return list(pairwise(borders))
 
 
-def estimate_bytes(edges: int, vertices: int, ranks: int) -> int:
-    """About what ``build_on_ranks`` of an undirected graph takes on one of so many ranks at its peak, part included.
+def estimate_bytes(
+    edges: int, vertices: int, ranks: int, *, mirrored: bool = True, weighted: bool = False, listed: bool = False
+) -> int:
+    """About what ``build_on_ranks`` takes on one of so many ranks at its peak, the part included.
 
-    An entry is 8 bytes when it comes, 4 or 8 in a row, and 8 in the part; a rank mirrors at most every vertex.
+    ``mirrored``: each edge is entered at both ends. ``listed``: ids are looked up (numbering.py). At the peak an arc is
+    there as 8 bytes that came and as 4 of a row, its weight twice; a rank mirrors at most every vertex.
     """
-    entries = 2 * edges // ranks
-    return int(20 * entries + 48 * vertices // ranks + (vertices if ranks > 1 else 0) * 40)
+    twice = 2 if mirrored else 1
+    entries, own, weight = twice * edges // ranks, vertices // ranks, 18 if weighted else 0
+    local = own + min(vertices - own, entries)
+    under_way = twice * min(PIECE_EDGES, edges // ranks)
+    needed = entries * (12 + weight) + own * 40 + local * 24 + under_way * (16 + weight)
+    needed += 4 * vertices if weighted else 0  # where a column was met in a row
+    needed += 56 * min(vertices, 2 * edges // ranks) if listed else 0
+    return int(needed)

@@ -193,7 +193,8 @@ def list_members_step(words, members):
 def localise_step(positions, first, own_local, words, before, mirror_local, local):
     """The local id of each position: ``own_local`` by place in the own range, ``mirror_local`` by place in the set.
 
-    Invariant  every position is in the own range or in the set.   Races  none, serial.   Work  O(positions), at random.
+    Invariant  every place is in the own range or in the set; ``local`` may be ``positions`` itself.
+    Races      none, serial.   Work  O(positions), at random.
     """
     last = first + own_local.shape[0]
     for i in range(positions.shape[0]):

@@ -15,7 +15,7 @@ import numpy as np
 from cpu_engine.graph.edges import DRAWN, EdgeList
 from cpu_engine.graph.generators import grid, kronecker, uniform
 
-PIECE_EDGES = 1 << 21
+PIECE_EDGES = 1 << 19  # a piece is there several times while it travels, at 8 to 16 bytes an edge
 Pieces = Callable[[], Iterator[EdgeList]]
 
 
