@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from hybrid.api.graph import Graph
     from hybrid.api.opening import from_edges, generate, load
+    from hybrid.results.parts import open_result
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "label_propagation",
     "load",
     "louvain",
+    "open_result",
     "pagerank",
     "personalised_pagerank",
     "sssp",
@@ -54,7 +56,7 @@ __all__ = [
 _ALGORITHMS = "hybrid.api.algorithms"
 _HOME_OF = {
     **dict.fromkeys(__all__, _ALGORITHMS), **dict.fromkeys(("load", "generate", "from_edges"), "hybrid.api.opening"),
-    "Graph": "hybrid.api.graph",
+    "Graph": "hybrid.api.graph", "open_result": "hybrid.results.parts",
 }  # fmt: skip
 del _HOME_OF["__version__"]  # it is here
 

@@ -136,7 +136,6 @@ DRIVER: dict[str, tuple[Any, ...]] = {
     "graph.build.idspace._CACHED": (1, 3, 7),
     "graph.build.idspace._FIRST_LOG": (1, 2, 3),
     "graph.distributed.numbering.SAMPLES": (1, 3),
-    "graph.distributed.shares.PIECE_EDGES": (1, 7, 100),
     "graph.formats.source._SCAN_BYTES": (1, 5),
     "graph.distributed.files._END_BYTES": (1, 50),
     "graph.store.npy._BLOCK": (64, 4096),

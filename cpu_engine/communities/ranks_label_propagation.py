@@ -12,7 +12,7 @@ that the smaller label is the smaller id; masters assign labels, and send their 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numba
 import numpy as np
 
 from cpu_engine.comm.reductions import AssignPhase
+from cpu_engine.comm.requests import Driver
 from cpu_engine.comm.rounds import RoundsReport, agree, trade
 from cpu_engine.comm.substrate import Field, PhaseStatistics, Sync
 from cpu_engine.communities.kernels.label_propagation import propagate_labels_step
@@ -29,6 +30,7 @@ from cpu_engine.ranks.statistics import RankStatistics
 
 POLICIES = ("iec", "oec")
 _SMALLEST_TABLE = 8
+_MOST_LABELS = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ class LabelsOutcome:
 
 
 class LabelsOnRanks:
-    """One part's side. ``user_position`` and ``user_ids`` are the graph's."""
+    """One part's side. ``own``: where its vertices are in the user's order; ``name``: the ids at such positions."""
 
-    def __init__(self, part: Part, user_position: np.ndarray, user_ids: np.ndarray) -> None:
+    def __init__(self, part: Part, own: np.ndarray, name: Callable[[np.ndarray], Driver[np.ndarray]]) -> None:
         policy = part.layout.policy
         if policy not in POLICIES:
             raise InputError(
@@ -52,8 +54,14 @@ class LabelsOnRanks:
                 value=policy,
                 fix=f"use one of {', '.join(POLICIES)}",
             )
-        self.part, self._user_ids = part, user_ids
-        self._own = user_position[part.internal_of].astype(np.int32)
+        if part.layout.bounds[-1] > _MOST_LABELS:
+            raise InputError(
+                "label propagation numbers its labels with 31 bits",
+                value=int(part.layout.bounds[-1]),
+                fix="use a graph of fewer than 2,147,483,648 vertices",
+            )
+        self.part, self._name = part, name
+        self._own = own.astype(np.int32)
         by_target = policy == "iec"
         self._offsets = part.in_offsets if by_target else part.out_offsets
         self._neighbours = (part.in_sources if by_target else part.out_targets).view(np.uint32)
@@ -89,7 +97,7 @@ class LabelsOnRanks:
                 break
         rounds = report.rounds
         statistics.take(report, self._sync)
-        found = self._user_ids[label[: part.masters]].astype(np.int64)
+        found = (yield from self._name(label[: part.masters])).astype(np.int64)
         return LabelsOutcome(found, rounds, changed, statistics)
 
     def _propagate(self, label: np.ndarray, fresh: np.ndarray, report: RoundsReport, statistics: RankStatistics) -> int:

@@ -43,6 +43,14 @@ def first_hanging(degree: np.ndarray) -> int:
     return int(several[-1]) + 1 if several.size else 0
 
 
+def no_such_vertex(wanted: int, first: int, last: int, near: list[int]) -> InputError:
+    """The error for an id that no vertex has; ``near``: the nearest that there are."""
+    return InputError(
+        f"vertex {wanted} is not in the graph (ids {first}..{last}, nearest {' and '.join(map(str, near))})",
+        fix=f"name a vertex of the graph, for example {near[0]}",
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Compressed rows (out and in), id maps and provenance."""
@@ -86,6 +94,11 @@ class Graph:
         if self.hanging_start < 0:
             object.__setattr__(self, "hanging_start", first_hanging(self.degree()))
 
+    @property
+    def vertices(self) -> int:
+        """All of them, isolated ones included."""
+        return int(self.user_ids.size)
+
     def degree(self) -> np.ndarray:
         """Total degree of each internal vertex, int64, descending: row length; for a directed graph out plus in."""
         out = np.diff(self.out_offsets)
@@ -112,11 +125,7 @@ class Graph:
         at = 0 if wanted < first else ids.size if wanted > last else int(np.searchsorted(ids, wanted))
         if at < ids.size and int(ids[at]) == wanted:
             return int(self.internal_of_position[at])
-        near = [int(ids[i]) for i in (at - 1, at) if 0 <= i < ids.size]
-        raise InputError(
-            f"vertex {wanted} is not in the graph (ids {first}..{last}, nearest {' and '.join(map(str, near))})",
-            fix=f"name a vertex of the graph, for example {near[0]}",
-        )
+        raise no_such_vertex(wanted, first, last, [int(ids[i]) for i in (at - 1, at) if 0 <= i < ids.size])
 
     @cached_property
     def user_id_of(self) -> np.ndarray:

@@ -7,21 +7,27 @@ Invariant: what cannot give the exact result - a policy, a way to synchronise - 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
+from cpu_engine.comm.requests import Driver
+from cpu_engine.communities.check_on_ranks import check_labels_on_ranks
 from cpu_engine.communities.ranks_label_propagation import POLICIES as LABEL_POLICIES
 from cpu_engine.communities.ranks_label_propagation import LabelsOnRanks
+from cpu_engine.components.check_on_ranks import check_components_on_ranks
 from cpu_engine.components.ranks import ComponentsOnRanks
 from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition.part import Part
 from cpu_engine.graph.partition.policies import POLICIES
+from cpu_engine.kcore.check_on_ranks import check_k_core_on_ranks
 from cpu_engine.kcore.ranks import CoreNumbersOnRanks
+from cpu_engine.pagerank.check_on_ranks import Asked, check_pagerank_on_ranks
 from cpu_engine.pagerank.ranks import PageRankOnRanks
 from cpu_engine.ranks.statistics import RankStatistics
+from cpu_engine.sssp.check_on_ranks import check_sssp_on_ranks
 from cpu_engine.sssp.ranks import SsspOnRanks
 
 Options = dict[str, Any]
@@ -37,16 +43,37 @@ class PartFinding:
     isolated: dict[str, float] = field(default_factory=dict)  # what vertices without edges share
 
 
+class Check(Protocol):
+    """What a check on ranks says, the same on every rank."""
+
+    @property
+    def holds(self) -> bool: ...
+
+    def explain(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is to be proven of a run on one part; ``user_ids``: of the part's masters and mirrors."""
+
+    part: Part
+    finding: PartFinding
+    root: int  # internal id, -1 where the algorithm has no source
+    options: Options
+    user_ids: np.ndarray
+
+
 Drive = Generator[Any, Any, PartFinding]
 
 
 @dataclass(frozen=True)
 class RankAlgorithm:
-    """An algorithm on many ranks. ``make(part, graph, sync, options)``, then ``drive(made, root, options)``."""
+    """An algorithm on many ranks. ``make(part, graph, sync, options)``, ``drive(made, root, options)``, ``check``."""
 
     name: str
     make: Callable[[Part, Graph, str, Options], Any]
     drive: Callable[[Any, int, Options], Drive]
+    check: Callable[[Checked], Driver[Any]]  # answers with a ``Check``
     syncs: tuple[str, ...] = ("bsp",)
     only_bsp_because: str = ""
     policies: tuple[str, ...] = POLICIES
@@ -95,14 +122,53 @@ def _drive_pagerank(made: PageRankOnRanks, root: int, options: Options) -> Drive
     return PartFinding({"rank": found.ranks}, found.statistics, counters, {"rank": found.isolated_rank})
 
 
+def _make_labels(part: Part, graph: Graph, sync: str, options: Options) -> LabelsOnRanks:
+    """``options``: positions and a driver of names, of a graph that no rank has whole."""
+    if "positions" in options:
+        return LabelsOnRanks(part, options["positions"], options["names_at"])
+
+    def name(positions: np.ndarray) -> Driver[np.ndarray]:
+        yield from ()
+        return graph.user_ids[positions]
+
+    return LabelsOnRanks(part, graph.user_position[part.internal_of], name)
+
+
 def _drive_labels(made: LabelsOnRanks, root: int, options: Options) -> Drive:
-    found = yield from made.run(**options)
+    found = yield from made.run(iterations=options.get("iterations", 10))
     return PartFinding({"community": found.labels}, found.statistics, {"iterations": found.iterations})
 
 
 def _drive_cores(made: CoreNumbersOnRanks, root: int, options: Options) -> Drive:
     found = yield from made.run()
     return PartFinding({"core": found.cores}, found.statistics, {"iterations": found.levels})
+
+
+def _check_paths(checked: Checked) -> Driver[Check]:
+    arrays = checked.finding.arrays
+    return check_sssp_on_ranks(checked.part, checked.root, arrays["distance"], arrays["parent"])
+
+
+def _check_components(checked: Checked) -> Driver[Check]:
+    return check_components_on_ranks(checked.part, checked.finding.arrays["component"])
+
+
+def _check_ranks(checked: Checked) -> Driver[Check]:
+    finding, defaults = checked.finding, Asked()
+    given = {name: checked.options.get(name) for name in ("definition", "damping", "iterations", "tolerance")}
+    asked = replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    if finding.counters.get("converged") is False:
+        asked = replace(asked, change=finding.counters["change"])
+    return check_pagerank_on_ranks(checked.part, finding.arrays["rank"], finding.isolated["rank"], asked)
+
+
+def _check_labels(checked: Checked) -> Driver[Check]:
+    own, iterations = checked.user_ids[: checked.part.masters], checked.options.get("iterations", 10)
+    return check_labels_on_ranks(checked.part, checked.finding.arrays["community"], own, iterations=iterations)
+
+
+def _check_cores(checked: Checked) -> Driver[Check]:
+    return check_k_core_on_ranks(checked.part, checked.finding.arrays["core"])
 
 
 _ALGORITHMS = {
@@ -112,6 +178,7 @@ _ALGORITHMS = {
             "sssp",
             _make_sssp,
             _drive_sssp,
+            _check_paths,
             syncs=("bsp", "basp"),
             sourced=True,
             weighted=True,
@@ -123,18 +190,21 @@ _ALGORITHMS = {
                 part, sync=sync, core_size=options.get("core_size", 0)
             ),
             _drive_components,
+            _check_components,
             syncs=("bsp", "basp"),
         ),
         RankAlgorithm(
             "pagerank",
             lambda part, graph, sync, options: PageRankOnRanks(part, options.get("core_size", 0)),
             _drive_pagerank,
+            _check_ranks,
             only_bsp_because="an iteration reads all ranks of the one before; a stale one would stay in the sum",
         ),
         RankAlgorithm(
             "cdlp",
-            lambda part, graph, sync, options: LabelsOnRanks(part, graph.user_position, graph.user_ids),
+            _make_labels,
             _drive_labels,
+            _check_labels,
             only_bsp_because="all vertices change their labels at once, by definition",
             policies=LABEL_POLICIES,
             policies_because="the most frequent label of all neighbours is wanted, so they must be at one place",
@@ -144,6 +214,7 @@ _ALGORITHMS = {
             "kcore",
             lambda part, graph, sync, options: CoreNumbersOnRanks(part),
             _drive_cores,
+            _check_cores,
             only_bsp_because="a level begins when the one before is over everywhere",
             symmetric=True,
             threaded=False,

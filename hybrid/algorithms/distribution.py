@@ -50,16 +50,16 @@ def describe_spread(field: Field, vertex: np.ndarray, value: np.ndarray) -> dict
     """The picture of one array in the user's ids, as plain numbers."""
     if isinstance(field, Label | UserLabel):
         names, sizes = np.unique(value, return_counts=True)
-        return {"what": "groups", "of": field.name, "bins": make_bins(sizes), "top": _largest(names, sizes)}
+        return {"what": "groups", "of": field.name, "bins": make_bins(sizes), "top": largest_of(names, sizes)}
     inside = field.reached(value)
     left_out = int(value.size - np.count_nonzero(inside))
     ids, values = vertex[inside], value[inside]
-    told = {"what": "values", "of": field.name, "bins": make_bins(values), "top": _largest(ids, values)}
+    told = {"what": "values", "of": field.name, "bins": make_bins(values), "top": largest_of(ids, values)}
     return {**told, "unreached": left_out}
 
 
-def _largest(names: np.ndarray, values: np.ndarray) -> list[list[Any]]:
-    """(name, value) of the largest, ties by name."""
+def largest_of(names: np.ndarray, values: np.ndarray) -> list[list[Any]]:
+    """(name, value) of the largest few, ties by name."""
     few = min(TOP, values.size)
     if not few:
         return []
@@ -80,19 +80,33 @@ def make_bins(values: np.ndarray) -> list[list[Any]]:
     if different.size <= BINS:
         different = np.unique(values)
     if different.size <= BINS:
-        amounts = np.bincount(np.searchsorted(different, values), minlength=different.size)
-        return [[v.item(), v.item(), int(c)] for v, c in zip(different, amounts, strict=True)]
+        return bins_of_values(values, different)
     low, high = values.min().item(), values.max().item()
     zeros = int(np.count_nonzero(values == 0))
     rest = values[values != 0] if zeros and low == 0 else values
     apart = [[0, 0, zeros]] if rest is not values else []
-    low = rest.min().item()
+    return apart + bins_of_edges(rest, bin_edges(rest.min().item(), high, whole=values.dtype.kind in "iu"))
+
+
+def bins_of_values(values: np.ndarray, different: np.ndarray) -> list[list[Any]]:
+    """A bin for each of the ``different`` values, ascending, which are all that there are."""
+    amounts = np.bincount(np.searchsorted(different, values), minlength=different.size)
+    return [[v.item(), v.item(), int(c)] for v, c in zip(different, amounts, strict=True)]
+
+
+def bin_edges(low: float, high: float, *, whole: bool) -> np.ndarray:
+    """Where bins from the lowest value to the highest begin and end."""
     spaced = np.geomspace if low > 0 and high > _SKEWED * low else np.linspace
     edges = spaced(low, high, BINS + 1)
-    if values.dtype.kind in "iu":  # whole numbers have whole bounds
+    if whole:  # whole numbers have whole bounds
         edges = np.unique(np.round(edges))
     edges[0], edges[-1] = low, high
-    amounts, _ = np.histogram(rest, edges)
+    return edges
+
+
+def bins_of_edges(values: np.ndarray, edges: np.ndarray) -> list[list[Any]]:
+    """How many values each bin has."""
+    amounts, _ = np.histogram(values, edges)
     whole = int if values.dtype.kind in "iu" else float
     pairs = zip(edges[:-1], edges[1:], amounts, strict=True)
-    return apart + [[whole(a), whole(b), int(c)] for a, b, c in pairs]
+    return [[whole(a), whole(b), int(c)] for a, b, c in pairs]

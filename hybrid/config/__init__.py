@@ -117,7 +117,8 @@ def _contradictions(config: Config) -> Iterator[Contradiction]:
 def _not_on_ranks(config: Config) -> Iterator[Contradiction]:
     """Several ranks together know only some algorithms."""
     if not ALGORITHMS[config.algorithm].on_ranks:
-        yield f"ranks: {config.algorithm} runs on one rank (with all its threads)", config.ranks, _ONE_RANK
+        reason = f"ranks: {config.algorithm} runs on one rank (with all its threads)"
+        yield f"{reason}, on a machine that holds the whole graph", config.ranks, _ONE_RANK
     if config.algorithm == "sssp" and config.sssp.strategy != "delta":
         reason = "sssp.strategy: on several ranks there is only delta"
         yield reason, config.sssp.strategy, f"leave it on delta, or {_ONE_RANK}"

@@ -118,6 +118,12 @@ class ClusterConfig:
         minimum=1,
     )
     partition_cache: bool = key(True, "keep each rank's part of the graph for the next run")
+    build: str = key(
+        "auto",
+        "whole = one rank of each machine opens or builds the graph; shares = each rank makes its share of the edges, "
+        "holds its part alone and proves it; auto = whole where that fits into the memory, else shares",
+        choices=("auto", "whole", "shares"),
+    )
 
 
 @dataclass(frozen=True)
@@ -255,6 +261,12 @@ class ExchangeConfig:
 class ResultConfig:
     forms: tuple[str, ...] = key((), "further forms beside .npy: text, ldbc", choices=("text", "ldbc"))
     report: bool = key(True, "write report.html")
+    arrays: str = key(
+        "auto",
+        "of a graph that ranks built from shares - merged = one file for each column, as always; parts = a file for "
+        "each rank; auto = merged up to 64 Mi values in a column",
+        choices=("auto", "merged", "parts"),
+    )
 
 
 @dataclass(frozen=True)

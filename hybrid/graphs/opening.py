@@ -104,13 +104,14 @@ def generate_edges(config: GeneratorConfig) -> EdgeList:
         return generators.grid(config.rows, config.cols)
     if config.kind == "uniform":
         return generators.uniform(config.scale, config.edge_factor, config.seed)
-    if config.a + config.b + config.c > 1:
-        raise ConfigError(
-            "graph.generator: a + b + c exceed 1",
-            value=config.a + config.b + config.c,
-            fix="Graph500 uses 0.57, 0.19, 0.19",
-        )
+    require_probabilities(config.a, config.b, config.c)
     return generators.kronecker(config.scale, config.edge_factor, config.seed, config.a, config.b, config.c)
+
+
+def require_probabilities(a: float, b: float, c: float) -> None:
+    """ConfigError for what a Kronecker graph cannot have."""
+    if a + b + c > 1:
+        raise ConfigError("graph.generator: a + b + c exceed 1", value=a + b + c, fix="Graph500 uses 0.57, 0.19, 0.19")
 
 
 def generator_name(config: GeneratorConfig) -> str:
@@ -208,6 +209,12 @@ def _is_kept(config: GraphConfig, files: list[Path], folder: Path) -> bool:
     """Whether the cache has the graph, as far as that is known without reading a file for its digest."""
     known = all(knows_digest(path, folder) for path in files)
     return known and cache_path(_cache_key(config, files, folder), folder).exists()
+
+
+def input_key(config: GraphConfig) -> dict[str, object]:
+    """What a graph built by this configuration depends on; of files, their contents."""
+    folder = cache_folder(config)
+    return _cache_key(config, _input_files(config), folder)
 
 
 def _cache_key(config: GraphConfig, files: list[Path], folder: Path) -> dict[str, object]:

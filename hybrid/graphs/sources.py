@@ -36,14 +36,24 @@ def resolve_sources(graph: Graph, config: Config) -> list[Source]:
 def _draw(graph: Graph, count: int, seed: int, path: str | None) -> list[Source]:
     """Graph500's rule: different vertices that have an edge, drawn with a seed; fewer where there are fewer."""
     if graph.n == 0:
-        raise ConfigError(
-            "the graph has no vertex with an edge to start from",
-            path=path,
-            value=f"random:{count}",
-            fix="set source to a vertex id",
-        )
+        raise nowhere_to_start(count, path)
     if count > graph.n:
-        there, used = plural(graph.n, "vertex has", "vertices have"), plural(graph.n, "source is", "sources are")
-        note(f"source: only {there} an edge, so {used} used instead of {count}")
+        note_fewer(count, graph.n)
     drawn = np.random.default_rng(seed).permutation(graph.n)[:count]
     return [Source(int(graph.user_ids[graph.user_position[v]]), int(v)) for v in drawn]
+
+
+def nowhere_to_start(count: int, path: str | None) -> ConfigError:
+    """The error for a graph without edges."""
+    return ConfigError(
+        "the graph has no vertex with an edge to start from",
+        path=path,
+        value=f"random:{count}",
+        fix="set source to a vertex id",
+    )
+
+
+def note_fewer(count: int, n: int) -> None:
+    """Say that there are not as many start vertices as were asked for."""
+    there, used = plural(n, "vertex has", "vertices have"), plural(n, "source is", "sources are")
+    note(f"source: only {there} an edge, so {used} used instead of {count}")

@@ -196,6 +196,12 @@ def run_job(config: Config) -> Finished:
             value=config.ranks,
             fix="use `tandem run`, which starts them, or set ranks: 1",
         )
+    if config.cluster.build == "shares":
+        raise ConfigError(
+            "cluster.build: shares are built by several ranks",
+            value="ranks: 1",
+            fix="set ranks to 2 or more, or cluster.build to auto",
+        )
     if config.threads != "auto":
         set_threads(int(config.threads))
     with result_folder(config) as folder:

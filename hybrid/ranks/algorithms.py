@@ -9,11 +9,13 @@ import numpy as np
 
 from cpu_engine.bfs.ranks.engine import RankEngine
 from cpu_engine.bfs.ranks.many import ManyBfsOnRanks
+from cpu_engine.bfs.ranks.proof import certify_on_ranks
+from cpu_engine.comm.requests import Driver
 from cpu_engine.graph.graph import Graph
 from cpu_engine.graph.partition import make_layout
 from cpu_engine.graph.partition.layout import Layout
 from cpu_engine.graph.partition.part import Part
-from cpu_engine.ranks.algorithms import Drive, Options, PartFinding, RankAlgorithm, rank_algorithm
+from cpu_engine.ranks.algorithms import Check, Checked, Drive, Options, PartFinding, RankAlgorithm, rank_algorithm
 from cpu_engine.ranks.split import PartSplit
 from hybrid.config.schema import Config
 from hybrid.ranks.parts import choose_policy
@@ -29,6 +31,7 @@ def algorithm_on_ranks(name: str, config: Config) -> RankAlgorithm:
             part, engine=config.engine, sync=sync, core_size=options.get("core_size", 0)
         ),
         _drive_bfs,
+        _check_bfs,
         syncs=("bsp",) if config.engine == "level" else ("bsp", "basp"),
         only_bsp_because="a level begins when the one before is over everywhere",
         sourced=True,
@@ -52,6 +55,15 @@ def _drive_bfs(made: RankEngine, root: int, options: Options) -> Drive:
     return PartFinding(arrays, found.statistics, counters)
 
 
+def _check_bfs(checked: Checked) -> Driver[Check]:
+    arrays = checked.finding.arrays
+    return certify_on_ranks(checked.part, arrays["level"], arrays["parent"], checked.root)
+
+
+def _check_many(checked: Checked) -> Driver[Check]:
+    raise NotImplementedError("batches are proven at rank 0, on the whole graph")
+
+
 def _drive_many(made: ManyBfsOnRanks, root: int, options: Options) -> Drive:
     """BFS from ``roots``, 64 to a pass: levels only, [root, master]."""
     outside, withhold = options.get("outside"), bool(options.get("withhold_core"))
@@ -63,6 +75,7 @@ MANY_SOURCES = RankAlgorithm(
     "many",
     lambda part, graph, sync, options: ManyBfsOnRanks(PartSplit(part, options.get("core_size", 0))),
     _drive_many,
+    _check_many,
     sourced=True,
 )
 

@@ -8,7 +8,6 @@ line that names the rank and its machine.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 import time
 from collections.abc import Sequence
@@ -19,16 +18,12 @@ import numpy as np
 
 from cpu_engine.bfs.many.engine import ManyResult
 from cpu_engine.bfs.traversal import CoreSplit
-from cpu_engine.comm.collectives import RankInfo, barrier, broadcast_facts, gather, gather_facts
+from cpu_engine.comm.collectives import RankInfo, barrier, broadcast_facts
 from cpu_engine.comm.requests import AllReduce, Driver
-from cpu_engine.errors import InputError
 from cpu_engine.graph.graph import Graph
 from cpu_engine.ranks.algorithms import Options, PartFinding, RankAlgorithm
-from cpu_engine.sssp.rows import find_bad_weight
-from hybrid.algorithms.algorithm import Algorithm, Found, Task
-from hybrid.config import dump_config
+from hybrid.algorithms.algorithm import Algorithm, Task
 from hybrid.config.schema import Config
-from hybrid.errors import ConfigError
 from hybrid.graphs.opening import Opened, open_graph
 from hybrid.graphs.sources import Source, resolve_sources
 from hybrid.job.driver import Job, Prepared
@@ -39,24 +34,19 @@ from hybrid.job.verdict import judge, turns
 from hybrid.job.warm_up import say_if_slow
 from hybrid.launch.announce import Announcer
 from hybrid.offload.many_sources import ManyTraversed
-from hybrid.offload.on_ranks import RawEvent
 from hybrid.planning.core_statistics import FEWEST_RUNS, SearchFacts, core_spread, looks_per_vertex
 from hybrid.planning.plan import choose_batch, largest_core
 from hybrid.planning.prediction import typical_root
 from hybrid.ranks.algorithms import (
     MANY_SOURCES,
-    algorithm_on_ranks,
-    layout_on_ranks,
     masters_by_part,
     options_of,
-    policy_on_ranks,
-    scatter,
-    with_weights,
 )
-from hybrid.ranks.parts import OpenedPart, Opener, open_graph_on_ranks, open_part_on_ranks
-from hybrid.ranks.rendezvous import Agreed, require_same
-from hybrid.ranks.summary import Statistics, add_statistics, describe_part, describe_ranks, describe_search, over_ranks
-from hybrid.ranks.trace import RankTrace
+from hybrid.ranks.from_shares import builds_shares, drive_from_shares
+from hybrid.ranks.part_runs import Gathered, PartRuns, config_fingerprint
+from hybrid.ranks.parts import OpenedPart, Opener, open_graph_on_ranks
+from hybrid.ranks.rendezvous import require_same
+from hybrid.ranks.summary import describe_search, over_ranks
 from hybrid.ranks.warm_up import rehearse, search_in_loopback, warm_up_on_ranks
 from hybrid.ranks.workers import RankCore
 from hybrid.results.folder import ResultFolder
@@ -64,97 +54,9 @@ from hybrid.results.record import WorkerFacts, log_opened
 from hybrid.results.run_record import Run, Verdict
 from hybrid.results.schema import RunFurther, Summary
 from hybrid.results.tally import Tally
-from hybrid.results.trace import Trace
 from hybrid.terminal import note
 
 _log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Gathered:
-    """One run of all ranks, whole at rank 0 (``found``), not yet proven."""
-
-    found: Found | None
-    seconds: float  # of the slowest rank
-    by_rank: list[Statistics]
-
-
-class PartRuns:
-    """What every rank does for one run: its part of the graph, the run, and the masters' values to rank 0."""
-
-    def __init__(self, info: RankInfo, config: Config) -> None:
-        self.info, self.config = info, config
-        self.trace = Trace()  # the job's at rank 0; elsewhere it only keeps the clock
-        self.events = RankTrace(info)
-        self.statistics: list[Statistics] = []  # by rank, over the runs so far; at rank 0
-
-    def choose(self, name: str) -> tuple[RankAlgorithm, str, str]:
-        """The algorithm's side on ranks, the policy and the way to synchronise; ``Agreed`` if it has none."""
-        try:
-            chosen = algorithm_on_ranks(name, self.config)
-            policy = policy_on_ranks(self.config, chosen, self.info.size)
-        except InputError as error:
-            wrong = ConfigError(error.reason, value=error.value, fix=error.fix)
-            raise Agreed(wrong) from error  # the configuration is the same everywhere
-        sync = chosen.choose_sync(self.config.cluster.sync)
-        if sync != self.config.cluster.sync:
-            _log.info("%s runs bsp: %s", chosen.name, chosen.only_bsp_because)
-        return chosen, policy, sync
-
-    def open_part(self, opened: Opened, chosen: RankAlgorithm, policy: str) -> Driver[OpenedPart]:
-        """This rank's part, as the algorithm needs it."""
-        layout = layout_on_ranks(opened.graph, chosen, policy, self.info.size)
-        mine: OpenedPart = yield from open_part_on_ranks(self.info, self.config, opened, layout)
-        part = with_weights(mine.part, chosen)
-        _log.info("part %d: %d arcs, %d masters, %d mirrors", self.info.rank, part.arcs, part.masters, part.mirrors)
-        yield from barrier()
-        return dataclasses.replace(mine, part=part)
-
-    def run_parts(
-        self, chosen: RankAlgorithm, made: Any, graph: Graph, source: Source | None,
-        own: list[np.ndarray] | None, core: RankCore | None = None, further: Options | None = None,
-    ) -> Driver[tuple[Gathered, Tally | None]]:  # fmt: skip
-        """One run by all of them; ``own``: each part's masters, at rank 0."""
-        yield from barrier()  # rank 0 may still be proving the last one: wait without spinning
-        options = options_of(self.config) | (further or {})
-        if core is not None and core.mode != "off":
-            options |= yield from core.begin()
-        yield from barrier(patient=False)
-        began = time.perf_counter()
-        try:
-            finding: PartFinding = yield from chosen.drive(made, -1 if source is None else source.internal, options)
-        except InputError as error:  # found by all of them together; one of them can name the edge
-            raise Agreed(find_bad_weight(graph) or error) from error
-        slowest = yield AllReduce(np.array([round((time.perf_counter() - began) * 1e9)], np.int64), "max")
-        if chosen.name == "bfs":
-            made.count_redundant(finding.statistics)
-        tally: Tally | None = Tally()
-        rounds: list[RawEvent] = []
-        if core is not None:
-            tally, rounds = yield from core.end()
-        self.events.extend(-1 if source is None else source.user_id, [*finding.statistics.events, *rounds])
-        with self.trace.span("coordinator", "gather"):
-            whole = {}
-            for name, values in finding.arrays.items():
-                rows = 1 if values.ndim == 1 else values.shape[0]
-                gathered = yield from gather(self.info, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
-                if gathered is not None and own is not None:
-                    whole[name] = scatter(gathered, own, values.dtype, rows)
-            by_rank = yield from gather_facts(self.info, finding.statistics.as_dict())
-        if by_rank is None:
-            return Gathered(None, 0.0, []), None
-        self.statistics = [
-            add_statistics(*pair) for pair in zip(self.statistics or [{}] * len(by_rank), by_rank, strict=True)
-        ]
-        return Gathered(Found(whole, finding.counters, finding.isolated), float(slowest[0]) * 1e-9, by_rank), tally
-
-    def describe(self, mine: OpenedPart, sync: str) -> Driver[dict[str, Any] | None]:
-        """The account of the ranks, at rank 0."""
-        shares = yield from gather_facts(self.info, describe_part(mine.part, numba.get_num_threads()))
-        if shares is None:
-            return None
-        statistics = self.statistics or [{}] * self.info.size
-        return describe_ranks(self.info, mine.part, sync, mine.from_cache, shares, statistics)
 
 
 class OnRanks(PartRuns):
@@ -387,10 +289,16 @@ def drive_on_rank(
     info: RankInfo, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener = open_graph
 ) -> Driver[Summary | None]:
     """One rank's side of the configured job; the summary at rank 0."""
-    summary = yield from Job(config, OnRanks(info, config, folder, announcer, opener), folder).drive()
+    if (yield from builds_shares(info, config)):
+        summary = yield from drive_from_shares(info, config, folder)
+    else:
+        summary = yield from _drive_whole(info, config, folder, announcer, opener)
     yield from barrier()  # nobody ends before the result is written
     return summary
 
 
-def config_fingerprint(config: Config) -> str:
-    return hashlib.blake2b(dump_config(config).encode(), digest_size=16).hexdigest()
+def _drive_whole(
+    info: RankInfo, config: Config, folder: ResultFolder | None, announcer: Announcer, opener: Opener
+) -> Driver[Summary | None]:
+    summary = yield from Job(config, OnRanks(info, config, folder, announcer, opener), folder).drive()
+    return summary

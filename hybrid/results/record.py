@@ -86,6 +86,7 @@ class Record:
     worker: WorkerFacts | None = None  # None: there was none
     verdict: Verdict | None = None
     ranks: dict[str, Any] | None = None  # None: one
+    spread: dict[str, Any] | None = None  # given where no process has the arrays
 
 
 @contextmanager
@@ -125,21 +126,24 @@ def log_opened(opened: Opened) -> None:
     for remark in opened.notes:
         note(remark)
         _log.info("%s", remark)
-    _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.user_ids.size, opened.graph.m)
+    _log.info("graph %s: %d vertices, %d arcs", opened.name, opened.graph.vertices, opened.graph.m)
 
 
 def write_record(folder: ResultFolder, record: Record) -> Summary:
     """Put everything into the folder; the summary."""
-    config, trace, graph = record.config, record.trace, record.opened.graph
-    with trace.span("coordinator", "write"):
+    graph = record.opened.graph
+    with record.trace.span("coordinator", "write"):
         folder.write_arrays(graph.user_ids, [run.arrays for run in record.runs])
         runs = [(run.label, run.arrays) for run in record.runs]
-        write_forms(folder.path, config.result.forms, record.algorithm, graph.user_ids, runs)
+        write_forms(folder.path, record.config.result.forms, record.algorithm, graph.user_ids, runs)
+    return write_summary(folder, record)
+
+
+def write_summary(folder: ResultFolder, record: Record) -> Summary:
+    """All but the arrays; the summary."""
+    config, trace = record.config, record.trace
     account = summarise_searches(record) if config.algorithm == "bfs" else summarise(record)
-    reached = (
-        (run.source.user_id, run.facts["reached"]) for run in record.runs if run.source and "reached" in run.facts
-    )
-    hint = direction_hint(graph, reached)
+    hint = _hint(record)
     if hint is not None:
         account["hint"] = hint
     if record.ranks is not None:
@@ -189,7 +193,7 @@ def summarise(record: Record) -> AlgorithmAccount:
         "tandem": __version__,
         "certified": True,
         "algorithm": algorithm.name,
-        **describe_findings(algorithm, opened.graph, runs),
+        **describe_findings(algorithm, opened.graph, runs, record.spread),
         "unfinished": algorithm.unfinished(runs[0].counters),  # empty: converged
         "options": algorithm.options(config),
         "graph": describe_graph(opened),
@@ -201,9 +205,13 @@ def summarise(record: Record) -> AlgorithmAccount:
     }
 
 
-def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> Findings:
+def describe_findings(
+    algorithm: Algorithm, graph: Graph, runs: list[Run], spread: dict[str, Any] | None = None
+) -> Findings:
     """What was found, in numbers and a sentence: what a job's summary and the service's have in common."""
     facts, main = algorithm.over_runs([run.facts for run in runs]), algorithm.fields[0]
+    if spread is None:
+        spread = describe_spread(main, graph.user_ids, runs[0].arrays[main.name])
     return {
         "title": algorithm.title,
         "headline": algorithm.headline(facts),
@@ -213,8 +221,17 @@ def describe_findings(algorithm: Algorithm, graph: Graph, runs: list[Run]) -> Fi
         "check": algorithm.checked_by,
         "claims": list(algorithm.claims),
         "columns": {one.name: one.meaning for one in algorithm.fields},
-        "spread": cast(Spread, describe_spread(main, graph.user_ids, runs[0].arrays[main.name])),
+        "spread": cast(Spread, spread),
     }
+
+
+def _hint(record: Record) -> str | None:
+    if not record.runs or not record.runs[0].arrays:  # each rank has some of them, and of the graph
+        return None
+    searches = (
+        (run.source.user_id, run.facts["reached"]) for run in record.runs if run.source and "reached" in run.facts
+    )
+    return direction_hint(record.opened.graph, searches)
 
 
 def _judge_prediction(record: Record) -> Prediction | None:
@@ -304,9 +321,9 @@ def describe_graph(opened: Opened) -> GraphFacts:
     graph = opened.graph
     facts = {
         "name": opened.name,
-        "vertices": int(graph.user_ids.size),
+        "vertices": graph.vertices,
         "edges": graph.m if graph.directed else graph.m // 2,
-        "isolated": int(graph.user_ids.size - graph.n),
+        "isolated": graph.vertices - graph.n,
         "directed": graph.directed,
         "from_store": opened.from_store,
         "notes": list(opened.notes),

@@ -18,7 +18,7 @@ from hybrid.config import load_config
 from hybrid.config.schema import Config
 from hybrid.errors import NotCertified
 from hybrid.job.driver import run_job
-from hybrid.ranks import backend
+from hybrid.ranks import part_runs
 from hybrid.registry import ALGORITHMS, names_on_ranks
 from hybrid.results.record import Finished
 from tests.damage import break_engine
@@ -121,8 +121,8 @@ def test_other_engines_of_bfs(more: tuple[str, ...], settings: Settings, monkeyp
 def test_a_job_on_ranks(name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings(name, "ranks=2")
     with monkeypatch.context() as broken:
-        scatter = backend.scatter
-        broken.setattr(backend, "scatter", lambda *given: scatter(*given) + 1)
+        scatter = part_runs.scatter
+        broken.setattr(part_runs, "scatter", lambda *given: scatter(*given) + 1)
         finished = (run_bfs_on if name == "bfs" else run_on)("ab", config)
     told(finished, name)
     assert "ranks" in finished.summary

@@ -21,3 +21,15 @@ def push_ranks_step(out_offsets, out_targets, rank, received):
         for e in range(out_offsets[u], out_offsets[u + 1]):
             received[out_targets[e]] += rank[u] / degree
     return stranded
+
+
+@njit(cache=True)
+def push_shares_step(out_offsets, out_targets, rank, degree, received):
+    """Add rank[u] / degree[u] to received[v] for each arc u -> v of a part, whose rows may not be whole.
+
+    Invariant  rank and degree are those of the whole graph for every copy with out-arcs.
+    Races      none, serial.   Work  every arc once, random writes.
+    """
+    for u in range(rank.size):
+        for e in range(out_offsets[u], out_offsets[u + 1]):
+            received[out_targets[e]] += rank[u] / degree[u]

@@ -17,6 +17,7 @@ from hybrid.terminal import say
 if TYPE_CHECKING:
     from cpu_engine.graph.graph import Graph
     from hybrid.graphs.sources import Source
+    from hybrid.results.parts import ResultArrays
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +44,7 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
     from hybrid.config import load_config
     from hybrid.graphs.opening import open_graph
     from hybrid.results.folder import read_summary
+    from hybrid.results.parts import open_result
     from hybrid.results.trace import Trace
 
     summary = read_summary(folder)
@@ -51,11 +53,12 @@ def validate_result(folder: Path, overrides: list[str]) -> int:
         raise _wrong(folder, f"summary.json is of {summary.get('algorithm')}, config.yaml of {config.algorithm}")
     description = description_of(config.algorithm)
     graph = open_graph(config.graph, Trace()).graph
-    if not np.array_equal(_load(folder / "vertex.npy", (np.dtype(np.int64),)), graph.user_ids):
+    result = open_result(folder)
+    if not np.array_equal(_load(result, "vertex", (np.dtype(np.int64),)), graph.user_ids):
         raise NotCertified(
             "vertex.npy is not the graph's vertex list", path=folder, fix="name the graph of this result"
         )
-    arrays = {one.name: np.atleast_2d(_load(folder / f"{one.name}.npy", one.dtypes)) for one in description.fields}
+    arrays = {one.name: np.atleast_2d(_load(result, one.name, one.dtypes)) for one in description.fields}
     sources: list[Source | None] = _sources(summary, graph, folder) if description.sourced else [None]
     for name, array in arrays.items():
         if array.shape != (len(sources), graph.user_ids.size):
@@ -100,10 +103,11 @@ def _regular(path: Path) -> Path:
     return path
 
 
-def _load(path: Path, dtypes: tuple[np.dtype, ...]) -> np.ndarray:
+def _load(result: ResultArrays, name: str, dtypes: tuple[np.dtype, ...]) -> np.ndarray:
     """An array that is mapped, not read: a sparse file of any size costs nothing until its shape was looked at."""
+    path = result.folder / f"{name}.npy"
     try:
-        array = np.asarray(map_npy(path, "c"))
+        array = result[name] if result.parts > 1 else np.asarray(map_npy(path, "c"))
     except OSError as error:
         raise EnvironmentProblem(f"cannot read the array: {error}", path=path, fix="run the job again") from error
     except ValueError as error:

@@ -28,7 +28,7 @@ from hybrid.config.schema import Config
 from hybrid.graphs.opening import Opened
 from hybrid.graphs.sources import Source
 from hybrid.ranks.algorithms import masters_by_part
-from hybrid.ranks.backend import PartRuns
+from hybrid.ranks.part_runs import PartRuns
 from hybrid.ranks.parts import OpenedPart
 from hybrid.ranks.rendezvous import require_same
 from hybrid.ranks.summary import describe_search

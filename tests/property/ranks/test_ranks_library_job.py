@@ -68,6 +68,34 @@ def test_values_in_the_users_ids(house: Callable[..., Config], algorithm: str, p
     assert validate_result(finished.folder, []) == 0
 
 
+@pytest.mark.parametrize("algorithm", ["bfs", *(name for name in NAMES if name in EXPECTED)])
+def test_values_in_the_users_ids_from_shares_of_the_file(house: Callable[..., Config], algorithm: str) -> None:
+    """Sparse ids, an isolated vertex and weights, none of which any rank has all of."""
+    finished = run_on("aab", house(algorithm, "source=10", "cluster.build=shares"))
+    for name, values in EXPECTED.get(algorithm, {"level": [0, 1, 1, 2, -1, -1, -1]}).items():
+        assert np.load(finished.folder / f"{name}.npy").tolist() == values
+    assert np.load(finished.folder / "vertex.npy").tolist() == list(range(10, 80, 10))
+    assert finished.summary["graph"]["isolated"] == 1
+    assert validate_result(finished.folder, []) == 0
+
+
+def test_an_isolated_source_and_one_that_is_not_there_from_shares(house: Callable[..., Config]) -> None:
+    finished = run_on("aab", house("bfs", "source=[70, 50]", "cluster.build=shares"))
+    assert np.load(finished.folder / "level.npy").tolist() == [[-1] * 6 + [0], [-1] * 4 + [0, 1, -1]]
+    assert validate_result(finished.folder, []) == 0
+    with pytest.raises(Agreed, match=r"vertex 45 is not in the graph \(ids 10..70, nearest 40 and 50\)"):
+        run_on("aab", house("bfs", "source=45", "cluster.build=shares"))
+
+
+def test_a_malformed_line_in_a_share_is_named_by_all(house: Callable[..., Config], tmp_path: Path) -> None:
+    path = tmp_path / "bad.el"
+    path.write_text("1 2\n" * 50 + "3 x\n" + "1 2\n" * 9)
+    with pytest.raises(Agreed, match=r"bad\.el") as failed:
+        run_on("aab", house("wcc", f"graph.path={path}", "cluster.build=shares"))
+    assert "51" in str(failed.value.error)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("algorithm", NAMES)
 def test_a_whole_folder_with_what_the_ranks_did(house: Callable[..., Config], algorithm: str) -> None:
     config = replace(house(algorithm, "source=[10, 50, 70]", "result.forms=[text, ldbc]"))

@@ -23,7 +23,7 @@ from hybrid.config.schema import Config, GraphConfig
 from hybrid.graphs.opening import Opened, open_graph
 from hybrid.launch.announce import Announcer
 from hybrid.planning.plan import Plan
-from hybrid.ranks import backend
+from hybrid.ranks import part_runs
 from hybrid.ranks.backend import drive_on_rank
 from hybrid.ranks.parts import automatic_policy, build_part, choose_policy, open_graph_on_ranks
 from hybrid.ranks.rendezvous import Agreed, fair_threads, name_ranks, rendezvous, wanted_threads
@@ -182,14 +182,14 @@ def test_the_level_engine_leaves_the_worker_out_and_says_so(configured) -> None:
 
 
 def test_a_wrong_value_is_repaired_or_refused(configured, file_of, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = backend.scatter
+    honest = part_runs.scatter
 
     def lying(*given: Any) -> np.ndarray:
         values = honest(*given)
         values[values == values.max()] += 1
         return values
 
-    monkeypatch.setattr(backend, "scatter", lying)
+    monkeypatch.setattr(part_runs, "scatter", lying)
     config = configured(f"graph.path={file_of(PAIRS)}", "graph.directed=false", "source=70", "ranks=2")
     finished = run_on("ab", config)
     assert_exact(finished, PAIRS, directed=False)
