@@ -28,8 +28,6 @@ from hybrid.graphs.opening import (
     wanted_direction,
 )
 
-_UNDER_WAY = 1 << 26  # bytes of pieces of edges that come and go while a rank builds
-
 
 def why_not_shared(config: GraphConfig) -> str:
     """Why the configured graph cannot be made from shares; empty if it can."""
@@ -84,8 +82,6 @@ def require_room_for_parts(config: GraphConfig, here: int, ranks: int, *, weight
     extent = extent_of(config)
     if extent is None:
         return
-    needed = estimate_bytes(extent.edges, extent.vertices, ranks) + _UNDER_WAY
-    if weighted:
-        needed += 16 * 2 * extent.edges // ranks
+    needed = estimate_bytes(extent.edges, extent.vertices, ranks, weighted=weighted)
     what = f"{here} of {ranks} parts of {name_of_shared(config)}, being built,"
     require_bytes(here * needed, what, "use more machines, with fewer ranks on each, or a smaller graph")
