@@ -1,6 +1,6 @@
 """A BFS contest on one workload: seats the contestants, lets them play, and gathers one row per contestant.
 
-Invariant: whoever is missing, failed or was wrong is in the result with the reason, and without a time.
+Invariant: a contestant that is missing, failed or was wrong is in the result with the reason, and without a time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contest itself: which runs when, and what counts.
 
 Invariant: contestants take turns, one run at a time, in an order that is rotated from turn to turn, so that a slow
-moment of the machine hits all alike; whoever fails or finds something wrong once is out and has no times. A wrong
+moment of the machine hits all alike; a contestant that fails or is wrong once is out and has no times. A wrong
 result of our own ends the contest: NotCertified, exit code 5.
 """
 
@@ -54,7 +54,7 @@ class WrongResult(ContestantFailed):
 
 
 class Contestant(Protocol):
-    """Whoever can be asked to traverse from a root, and times itself. ``ours``: it is Tandem."""
+    """A contestant: it traverses from a root when asked, and times itself. ``ours``: it is Tandem."""
 
     name: str
     ours: bool

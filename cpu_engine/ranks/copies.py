@@ -77,7 +77,7 @@ def tell_masters(part: Part, which: Which, amounts: np.ndarray) -> Driver[list[t
 
 
 def by_rank(part: Part, values: Sequence[float]) -> Driver[np.ndarray]:
-    """Every rank's numbers, [rank, number], at everybody: to the bit, so that all ranks come to the same sums."""
+    """Every rank's numbers, [rank, number], at every rank: to the bit, so that all ranks come to the same sums."""
     table = np.zeros((part.layout.parts, len(values)), np.float64)
     table[part.part] = values
     shared = yield AllReduce(table.reshape(-1).view(np.int64))

@@ -57,8 +57,8 @@ class Bfs(Algorithm):
     def check(self, task: Task, found: Found) -> Check:
         level, parent = found.arrays["level"], found.arrays["parent"]
         if task.root < 0:
-            nobody = bool(np.all(level == -1) and np.all(parent == -1))
-            return PlainCheck(nobody, "a vertex is reached from a source without edges")
+            none_reached = bool(np.all(level == -1) and np.all(parent == -1))
+            return PlainCheck(none_reached, "a vertex is reached from a source without edges")
         return certify(task.graph, level, parent, task.root)
 
     def recompute(self, task: Task) -> Found:

@@ -96,7 +96,7 @@ class Closeness(Centrality):
 
 
 def _of_isolated(task: Task) -> float:
-    """Nobody is near a vertex without edges; and nobody asks for one, unless for all."""
+    """No vertex is near one without edges, and only a job over all vertices asks for one."""
     return 0.0 if task.config.centrality.sources == "all" else -1.0
 
 

@@ -1,4 +1,4 @@
-"""Core numbers: the largest k for which a vertex is in a part of the graph where everybody has k neighbours."""
+"""Core numbers: the largest k for which a vertex is in a part of the graph in which every vertex has k neighbours."""
 
 from __future__ import annotations
 

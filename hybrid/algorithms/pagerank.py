@@ -43,7 +43,7 @@ class PageRank(Algorithm):
 
     def check(self, task: Task, found: Found) -> Check:
         isolated, asked = found.isolated.get("rank"), dataclasses.asdict(task.config.pagerank)
-        if isolated is None:  # nobody has that rank, but the checker asks what one would have
+        if isolated is None:  # no vertex has that rank, but the checker asks what one would have
             isolated = pagerank(task.graph, **asked).isolated_rank
         given = {name: value for name, value in asked.items() if value is not None}
         given["change"] = _change_at_limit(found.counters)

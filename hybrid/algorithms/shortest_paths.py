@@ -51,8 +51,8 @@ class ShortestPaths(Algorithm):
     def check(self, task: Task, found: Found) -> Check:
         distance, parent = found.arrays["distance"], found.arrays["parent"]
         if task.root < 0:
-            nobody = not self.fields[0].reached(distance).any() and bool(np.all(parent == -1))
-            return PlainCheck(nobody, "a vertex is reached from a source without edges")
+            none_reached = not self.fields[0].reached(distance).any() and bool(np.all(parent == -1))
+            return PlainCheck(none_reached, "a vertex is reached from a source without edges")
         return check_sssp(task.graph, task.root, distance, parent)
 
     def recompute(self, task: Task) -> Found:

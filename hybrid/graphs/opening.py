@@ -183,7 +183,7 @@ def _maker(config: GraphConfig) -> tuple[str, Callable[[], Graph]]:
                 self_loops=config.self_loops,
                 duplicates=config.duplicates,
                 progress=bar,
-                consume=True,  # nobody needs the list afterwards, and it is larger than the graph
+                consume=True,  # the list is not needed afterwards, and it is larger than the graph
             )
 
     name = generator_name(config.generator) if config.path is None else name_of(Path(config.path))

@@ -182,7 +182,7 @@ class OnRanks(PartRuns):
 
     def run(self, unit: Unit) -> Driver[list[Run]]:
         task, core = unit[0], self._core
-        if not has_edges(task):  # nothing to search, so nobody to help
+        if not has_edges(task):  # nothing to search
             return [run_once(self._algorithm, task, self.trace)] if self.speaks else []
         assert core is not None
         yield from core.rehearse(lambda options: self._drive(unit, options))
@@ -293,7 +293,7 @@ def drive_on_rank(
         summary = yield from drive_from_shares(info, config, folder)
     else:
         summary = yield from _drive_whole(info, config, folder, announcer, opener)
-    yield from barrier()  # nobody ends before the result is written
+    yield from barrier()  # no rank ends before the result is written
     return summary
 
 

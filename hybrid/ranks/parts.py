@@ -34,7 +34,7 @@ from hybrid.results.trace import Trace
 from hybrid.terminal import note
 
 _STALE_S = 24 * 3600.0
-GRID_RANKS = 16  # from so many on, messages to everybody in every level cost more than folding
+GRID_RANKS = 16  # from so many on, messages to all ranks in every level cost more than folding
 Opener = Callable[[GraphConfig, Trace], Opened]
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 def open_graph_on_ranks(
     info: RankInfo, config: GraphConfig, trace: Trace, announcer: Announcer, opener: Opener = open_graph
 ) -> Driver[Opened]:
-    """The same graph at everybody; ``Agreed`` if machines have come to different ones."""
+    """The same graph at every rank; ``Agreed`` if machines have come to different ones."""
     opened, scratch = None, None
     if info.rank == 0:
         opened, scratch = _shareable(opener(config, trace), announcer)
@@ -58,7 +58,7 @@ def open_graph_on_ranks(
         opened = Opened(map_store(facts["store"]), facts["name"], True, 0.0, 0.0, (), Path(facts["store"]))
     fix = "give every machine the same file, or one on a shared file system"
     yield from require_same(info, "graph", graph_fingerprint(opened.graph, opened.store), fix)
-    if scratch is not None:  # everybody has mapped it, which keeps it alive without a name
+    if scratch is not None:  # every rank has mapped it, which keeps it alive without a name
         remove_folder(scratch)
     return opened
 
@@ -120,8 +120,8 @@ def open_part_on_ranks(
         store = PartStore(cache_folder(config.graph), graph_fingerprint(graph, opened.store), layout)
         kept, remark = store.open(info.rank)
         _tell(remark)
-        everybody = yield AllReduce(np.array([kept is not None], np.int64), "min")
-        if kept is not None and everybody[0]:
+        by_all = yield AllReduce(np.array([kept is not None], np.int64), "min")
+        if kept is not None and by_all[0]:
             return OpenedPart(kept, True)
     part = yield from build_part(info, graph, layout)
     if store is not None:

@@ -1,7 +1,7 @@
-"""One rank as a process: finds the others, runs its side of the job, and takes everybody down with it if it must end.
+"""One rank as a process: finds the others, runs its side of the job, and ends all ranks if it must end.
 
 Invariant: a rank that cannot go on says so in one line (its number, its machine, the reason, the fix) and ends all
-ranks at once; nobody waits for one that is gone.
+ranks at once; no rank waits for one that is gone.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def among_ranks(
         if transport.rank == 0:
             tell_failure(transport, announcer, agreed.error)
             time.sleep(_HEARD_S)
-        transport.run(barrier())  # nobody ends before it is said
+        transport.run(barrier())  # no rank ends before rank 0 has said it
         sys.exit(explain_failure(agreed.error)[1])
     except KeyboardInterrupt as error:
         _leave(transport, world, error)
@@ -137,7 +137,7 @@ def end_all(transport: MpiTransport, code: int) -> NoReturn:
 
 
 def _leave(transport: MpiTransport, world: MpiEnvironment, error: KeyboardInterrupt) -> NoReturn:
-    """Told to stop: by our launcher, which ends the others as well and speaks for all, or by somebody else."""
+    """Told to stop: by our launcher, which ends the others as well and speaks for all, or by another process."""
     told, code = explain_failure(error)
     if world.ours:
         os._exit(code)

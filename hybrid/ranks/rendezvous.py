@@ -33,7 +33,7 @@ class Rendezvous:
 
 
 def rendezvous(rank: int, size: int, host: str | None = None, cpus: Sequence[int] | None = None) -> Driver[Rendezvous]:
-    """Tell each other where everybody is, and on which CPUs it may run."""
+    """Exchange on which machine each rank is, and on which CPUs it may run."""
     mine = {
         "host": socket.gethostname() if host is None else host,
         "pid": os.getpid(),

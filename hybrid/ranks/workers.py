@@ -184,14 +184,14 @@ class RankCore:
         if self.mode == "off":
             return
         info, size, most = self._info, self.core_size, self._config.npu.max_rounds
-        nobody = None if self._job is None else Absent("")
+        absent = None if self._job is None else Absent("")
         if self._algorithm == "pagerank":  # a round per iteration, however many there are
-            self._outside = SumsOnRanks(info, part, size, nobody, math.inf)
+            self._outside = SumsOnRanks(info, part, size, absent, math.inf)
         elif self._batch > 1:
-            self._outside = LevelsOnRanks(info, part, size, nobody, most)
+            self._outside = LevelsOnRanks(info, part, size, absent, most)
         else:
             complete = self._algorithm == "wcc"
-            self._outside = CoreOnRanks(info, part, sync, size, nobody, most, complete=complete)
+            self._outside = CoreOnRanks(info, part, sync, size, absent, most, complete=complete)
 
     # ------------------------------------------------------------------------------------- each search
 
@@ -276,7 +276,7 @@ def describe_outcomes(by_host: dict[str, str]) -> str:
 def _own_directory(config: Config, info: RankInfo) -> tuple[Config, str]:
     """Where several machines share the configured exchange directory, each uses a folder of its own in it.
 
-    Whoever may write there can put a link or a file under that name. Then a worker that is started here gets a private
+    A user who may write there can put a link or a file under that name. Then a worker started here gets a private
     directory; one that is already running looks under that name only, so this machine does without: the reason is
     the second value.
     """

@@ -31,7 +31,7 @@ class RowsOnRanks:
         self._sees = True
 
     def begin(self) -> Driver[None]:
-        """Find out who sees the folder: its name has a part that nobody else could have chosen."""
+        """Find out who sees the folder: its name has a part that no other job could have chosen."""
         path = yield from broadcast_facts(self._info, None if self._folder is None else str(self._folder))
         self._sees = _is_there(self._info, path)
         self._folder = Path(path) if self._sees else None

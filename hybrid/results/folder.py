@@ -133,7 +133,7 @@ def _reserve_fresh(algorithm: str) -> Path:
 
 
 def fresh_names(what: str) -> Iterator[Path]:
-    """Names under results/ that nobody has taken; EnvironmentProblem if there are no more."""
+    """Names under results/ that are free; EnvironmentProblem if there are no more."""
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     for attempt in range(1000):
         candidate = Path("results") / f"{what}-{stamp}{f'-{attempt}' if attempt else ''}"
@@ -143,7 +143,7 @@ def fresh_names(what: str) -> Iterator[Path]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """An empty folder or an older result may be replaced; anything else is somebody's work."""
+    """An empty folder or an older result may be replaced; anything else is a user's work."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:

@@ -1,6 +1,6 @@
 """A finished job's record, and what is written of it: arrays, forms, summary, trace, configuration, report.
 
-The same for a job of one rank and of many: whoever ran it fills in the record, ``write_record`` does the rest.
+The same for a job of one rank and of many: the backend fills in the record, ``write_record`` does the rest.
 """
 
 from __future__ import annotations

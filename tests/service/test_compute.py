@@ -74,18 +74,13 @@ def test_a_query_is_answered_around_work_whenever_it_comes(when_open: bool) -> N
     assert seen == [True]
 
 
-@pytest.mark.parametrize("when_open", [False, True])
-def test_work_is_stopped_whenever_that_is_asked(when_open: bool) -> None:
-    compute, ended = make(), []
+def how_it_ended(compute: Compute, work: Callable[[Piece], None]) -> str:
+    """What became of a piece of work that is stopped in its midst."""
+    ended: list[str] = []
 
     def do() -> None:
         try:
-            if not when_open:
-                compute.stop(piece, "cancelled")
-            with compute.interruptible():
-                if when_open:
-                    compute.stop(piece, "cancelled")
-                spin_until(lambda: False)
+            work(piece)
             ended.append("went on")
         except Stopped:
             ended.append(piece.stop_reason)
@@ -94,32 +89,39 @@ def test_work_is_stopped_whenever_that_is_asked(when_open: bool) -> None:
     piece = Piece(do)
     compute.submit(piece)
     compute.run()
-    assert ended == ["cancelled"]
+    return "".join(ended)
+
+
+@pytest.mark.parametrize("when_open", [False, True])
+def test_work_is_stopped_whenever_that_is_asked(when_open: bool) -> None:
+    compute = make()
+
+    def work(piece: Piece) -> None:
+        if not when_open:
+            compute.stop(piece, "cancelled")
+        with compute.interruptible():
+            if when_open:
+                compute.stop(piece, "cancelled")
+            spin_until(lambda: False)
+
+    assert how_it_ended(compute, work) == "cancelled"
 
 
 def test_work_is_stopped_though_the_signal_comes_while_an_object_is_destroyed() -> None:
     """Python ignores what is raised in ``__del__``; the work must end all the same."""
-    compute, ended = make(), []
+    compute = make()
 
-    class Destroyed:
-        def __del__(self) -> None:
-            compute.stop(piece, "cancelled")
+    def work(piece: Piece) -> None:
+        class Destroyed:
+            def __del__(self) -> None:
+                compute.stop(piece, "cancelled")
+                spin_until(lambda: False)
+
+        with compute.interruptible():
+            Destroyed()
             spin_until(lambda: False)
 
-    def do() -> None:
-        try:
-            with compute.interruptible():
-                Destroyed()
-                spin_until(lambda: False)
-            ended.append("went on")
-        except Stopped:
-            ended.append(piece.stop_reason)
-        compute.close(stop_running=False)
-
-    piece = Piece(do)
-    compute.submit(piece)
-    compute.run()
-    assert ended == ["cancelled"]
+    assert how_it_ended(compute, work) == "cancelled"
 
 
 def test_more_queries_than_a_batch_holds_are_all_answered_around_work() -> None:

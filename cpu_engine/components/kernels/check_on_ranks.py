@@ -22,7 +22,7 @@ def count_crossing_step(offsets, targets, label):
 
 @njit(cache=True)
 def flood_step(out_offsets, out_targets, in_offsets, in_sources, mark, queue, tail):
-    """Mark whoever arcs here connect to the ``tail`` vertices in the queue; return how many are in it then.
+    """Mark the vertices that arcs here connect to the ``tail`` vertices in the queue; return how many are in it then.
 
     Invariant  those in the queue are marked; no arc leads from one class to another.
     Races      none, serial.   Work  the arcs of those in the queue.

@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cpu_engine.counted import count, plural
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
-from cpu_engine.graph.formats.rows import RowLayout, read_rows
+from cpu_engine.graph.formats.rows import RowLayout, read_rows, wrong_count
 from cpu_engine.graph.formats.source import Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
 
@@ -36,13 +36,7 @@ class Head:
     def check(self, rows: int, path: Path) -> None:
         """Refuse another number of arcs than the declared one."""
         if rows != self.arcs:
-            raise InputError(
-                f"the problem line declares {plural(self.arcs, 'arc')}, there are {count(rows)}",
-                path=path,
-                line=self.line_number,
-                value=self.line,
-                fix="download the file again if it is cut off, else correct the problem line",
-            )
+            raise wrong_count("problem", plural(self.arcs, "arc"), rows, path, self.line_number, self.line)
 
     def finish(self, edges: EdgeList) -> EdgeList:
         """The list with what the head says of it."""

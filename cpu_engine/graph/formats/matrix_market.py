@@ -13,10 +13,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from cpu_engine.counted import count, plural
+from cpu_engine.counted import plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.edges import EdgeList
-from cpu_engine.graph.formats.rows import RowLayout, read_rows, split_columns
+from cpu_engine.graph.formats.rows import RowLayout, read_rows, split_columns, wrong_count
 from cpu_engine.graph.formats.source import DATA_LINE, Progress, TextSource
 from cpu_engine.graph.formats.survey import as_id
 from cpu_engine.graph.formats.text_output import highest_id, lowest_id, write_edge_lines
@@ -55,13 +55,8 @@ class Head:
     def check(self, rows: int, path: Path) -> None:
         """Refuse another number of entries than the declared one."""
         if rows != self.entries:
-            raise InputError(
-                f"the size line declares {plural(self.entries, 'entry', 'entries')}, there are {count(rows)}",
-                path=path,
-                line=self.line_number,
-                value=self.line,
-                fix="download the file again if it is cut off, else correct the size line",
-            )
+            declared = plural(self.entries, "entry", "entries")
+            raise wrong_count("size", declared, rows, path, self.line_number, self.line)
 
     def finish(self, edges: EdgeList) -> EdgeList:
         """The list, whose memory is written over, with what the head says of it."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cpu_engine.counted import plural
+from cpu_engine.counted import count, plural
 from cpu_engine.errors import InputError
 from cpu_engine.graph.formats.bounds import current_bounds
 from cpu_engine.graph.formats.source import Block, TextSource, show_text
@@ -354,6 +354,17 @@ def _number_error(status: int, block: Block, position: int, path: Path, lowest: 
         ),
     }[status]
     return _error_at(block, position, path, reason, fix)
+
+
+def wrong_count(head: str, declared: str, rows: int, path: Path, line: int, value: str) -> InputError:
+    """The ``head`` line, which reads ``value``, declares another number of rows than there are."""
+    return InputError(
+        f"the {head} line declares {declared}, there are {count(rows)}",
+        path=path,
+        line=line,
+        value=value,
+        fix=f"download the file again if it is cut off, else correct the {head} line",
+    )
 
 
 def _error_at(block: Block, position: int, path: Path, reason: str, fix: str, value: str | None = None) -> InputError:

@@ -41,7 +41,7 @@ def check_tree(edges: EdgeList, parent: np.ndarray, key: int) -> tuple[np.ndarra
 def check_paths(edges: EdgeList, parent: np.ndarray, distance: np.ndarray, key: int) -> tuple[np.ndarray, int]:
     """The rules of kernel 3; returns each vertex's depth in the tree, and how many edges the component has.
 
-    The parents form a tree under the key; whoever is in it, and nobody else, has a distance, the key's being 0; each
+    The parents form a tree under the key; the vertices in it, and no others, have a distance, the key's being 0; each
     tree edge is in the list and as long as the distances of its ends differ; every edge in the list has both ends in
     the tree, no farther apart than it is long, or neither.
     """

@@ -265,7 +265,7 @@ class OnPool(ServiceBackend):
 
     def run_proven(self, unit: Unit) -> list[Run]:
         (task,), trace = unit, self.trace
-        if not has_edges(task):  # nothing to search, so nobody to help
+        if not has_edges(task):  # nothing to search
             return [run_once(self.algorithm, task, trace)]
         assert self._answers is not None
         frame = next(self._answers)

@@ -2,7 +2,7 @@
 
 Invariant: kernels run on the thread that calls ``run``, one at a time. Work that is ``open`` may be interrupted between
 two kernels, by a signal to that thread: to answer queries that came meanwhile - each kind of work has buffers of its
-own - or to end it, by raising `Stopped`. Queues are bounded; whoever does not fit is told so.
+own - or to end it, by raising `Stopped`. Queues are bounded; a request that does not fit is refused.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Compute:
             if work is not None and work.stop_reason:
                 raise Stopped
             if self._waiting:
-                self._wake()  # who came while this was closed had a signal that nobody heeded
+                self._wake()  # who came while this was closed had a signal that was not heeded
             yield
         finally:
             self._open = False

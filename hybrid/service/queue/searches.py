@@ -119,7 +119,7 @@ def deliver(answers: Sequence[tuple[SearchQuery, dict[str, Any] | Problem]]) -> 
 
     try:
         answers[0][0].loop.call_soon_threadsafe(settle)
-    except RuntimeError:  # the loop has ended, and with it everybody who asked
+    except RuntimeError:  # the loop has ended, and with it every client that asked
         return
 
 

@@ -48,7 +48,7 @@ class StoppedTogether(Exception):
 
 
 class PoolWork(PartRuns):
-    """One rank's side of every order. ``say`` is how rank 0 speaks; nobody hears the others."""
+    """One rank's side of every order. ``say`` is how rank 0 speaks; no client hears the others."""
 
     def __init__(self, info: RankInfo, say: Callable[[Frame], None]) -> None:
         super().__init__(info, Config())
@@ -158,7 +158,7 @@ def hear_order() -> Driver[Order]:
 def stoppable(driver: Driver[None], wanted: Callable[[], bool]) -> Driver[None]:
     """Run a driver; ``StoppedTogether`` on all ranks once one wants it.
 
-    Whoever wants to stop says so in the next reduction, as one more element of it: so everybody knows at the same
+    A rank that wants to stop says so in the next reduction, as one more element of it: so all ranks know at the same
     point, where no exchange is half done. Between reductions nothing is noticed.
     """
     answer: Any = None

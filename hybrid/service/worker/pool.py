@@ -42,7 +42,7 @@ _SETTLED_S = 5.0  # a worker stays with its graph at least so long after it was 
 _MANY = 1 << 16  # searches: a service goes on
 _BEFORE = "no graph is there yet"
 _LONGEST_NOTE = 1 << 16  # bytes of a path
-_PATIENCE_S = 1.0  # mode share: everybody who asks waits with the batch
+_PATIENCE_S = 1.0  # mode share: every client of the batch waits with it
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 A thread of its own keeps it: starts the process (the kernel ends a worker with the thread that started it, so that
 thread lives as long as the service), gives it the core, lets it answer rehearsals, notices its death, starts another.
-Invariant: the solver is used by its keeper or by the one search that it is lent to, never by both; nobody waits for a
+Invariant: the solver is used by its keeper or by the one search that it is lent to, never by both; none waits for a
 worker - one that is not ready is not lent. After ``close`` neither process nor exchange directory is left.
 """
 
@@ -84,7 +84,7 @@ class ResidentSolver(WorkerSolver):
         self._answer = None
 
     def tidy(self) -> None:
-        """Remove the files of rounds that nobody waited for and of earlier cores: who stays must not fill the disk."""
+        """Remove the files of abandoned rounds and of earlier cores: a worker that stays must not fill the disk."""
         if self._opened and not self.busy and not self._config.exchange.keep:
             self._suppress(self._mailbox.tidy)
 
@@ -116,7 +116,7 @@ class ResidentWorker:
     # ------------------------------------------------------------------------------- the computing thread
 
     def want(self, core: Core | None, why: str, *, lasting: bool) -> None:
-        """Keep this core warm from now on (None: start, the core comes later). ``lasting``: also when nobody asks."""
+        """Keep this core warm from now on (None: start, the core comes later). ``lasting``: also without queries."""
         self.core, self._lasting, self.used_at = core, self._lasting or lasting, time.monotonic()
         self._wanted, self._why = True, why
         if self._thread is None:
@@ -379,5 +379,5 @@ class SimulatedWorker(ResidentWorker):
 
 
 def _plain(cause: str) -> str:
-    """A cause as everybody may read it: no path of this machine is in it. The log has the whole."""
+    """A cause as every client may read it: no path of this machine is in it. The log has the whole."""
     return _PATH.sub("...", cause)

@@ -11,18 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpu_engine.comm.loopback import run_loopback
 from cpu_engine.ranks.algorithms import NAMES, PartFinding
 from hybrid.cli.commands.validate import validate_result
 from hybrid.config import load_config
 from hybrid.errors import ConfigError, NotCertified
 from hybrid.job.driver import run_job
-from hybrid.launch.announce import Announcer
 from hybrid.ranks import from_shares, writing
-from hybrid.ranks.backend import drive_on_rank
-from hybrid.ranks.rendezvous import Agreed, rendezvous
+from hybrid.ranks.rendezvous import Agreed
 from hybrid.results.parts import open_result
-from hybrid.results.record import Finished, result_folder
+from hybrid.results.record import Finished
+from tests.property.ranks.test_ranks_library_job import run_on as run_on_hosts
 
 SMALL = ["graph.generator.scale=7", "graph.generator.edge_factor=4", "npu.mode=off", "result.report=false"]
 
@@ -30,16 +28,7 @@ SMALL = ["graph.generator.scale=7", "graph.generator.edge_factor=4", "npu.mode=o
 def run_on(ranks: int, output: Path, *settings: str) -> Finished:
     """The whole job on so many ranks of two machines, without MPI."""
     config = load_config(None, [*SMALL, "cluster.build=shares", *settings, f"ranks={ranks}", f"output={output}"])
-    hosts = ["a", "b"] * ranks
-    met = run_loopback([rendezvous(rank, ranks, hosts[rank], [0, 1]) for rank in range(ranks)])
-    with result_folder(config) as folder:
-        jobs = [
-            drive_on_rank(one.info, config, folder if rank == 0 else None, Announcer(False))
-            for rank, one in enumerate(met)
-        ]
-        summaries = run_loopback(jobs)
-    assert summaries[0] is not None
-    return Finished(folder.final, summaries[0])
+    return run_on_hosts((["a", "b"] * ranks)[:ranks], config)
 
 
 def run_whole(output: Path, *settings: str) -> Finished:
