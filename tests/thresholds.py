@@ -175,6 +175,7 @@ KERNEL: dict[str, tuple[Any, ...]] = {
     "components.kernels.weak.BLOCK": (1, 3, 8),
     "graph.kernels.radix_scatter.ROWS_AHEAD": (1, 3),
     "kcore.kernels.peeling.BLOCK": (1, 3, 8),
+    "communities.kernels.check_on_ranks.BLOCK": (1, 3, 8),
     "communities.kernels.label_propagation.BLOCK": (1, 3, 8),
     "communities.kernels.check_labels.BLOCK": (1, 3, 8),
     "communities.kernels.check_labels.SHORT": (1, 2, 5),
@@ -224,13 +225,14 @@ NOT_A_THRESHOLD: dict[str, str] = {
         bfs.many.engine: _ALL
         bfs.strategies.small_levels: _ALL
         bfs.ranks.many: _NEVER
+        communities.ranks_label_propagation: _MOST_LABELS
         components.ranks: _MOST
         kcore.ranks: _NONE_LEFT
         sssp.ranks: _NOTHING_WAITS
         bfs.traversal: UNREACHED
         graph.formats.rows: HIGHEST_ID
         graph.build.idspace: MAX_NARROW
-        graph.distributed.kernels: _H01 _M1 _M2 _M4 _ONE
+        graph.distributed.kernels: _ONE
         graph.distributed.numbering: _HIGHEST
         graph.distributed.held: _PIECE _ERROR
         hub_core.kernels.closure: FAR
@@ -249,7 +251,6 @@ NOT_A_THRESHOLD: dict[str, str] = {
     "bits, masks, shifts and hash factors": """
         bfs.many.core: _NONE
         bfs.ranks.many: _NONE
-        graph.distributed.kernels: _ONE
         graph.formats.symmetry: _SHIFT _GOLDEN _MIX
         graph.generators: _U64 _GOLDEN
         graph.store.array_folder: _CRC_POLYNOMIAL
@@ -294,6 +295,8 @@ NOT_A_THRESHOLD: dict[str, str] = {
         bfs.ranks.level_synchronous: FOLD SPREAD
         bfs.ranks.parents: WISHES ANSWERS
         bfs.ranks.proof: VALUES WITNESSED
+        ranks.copies: FINDINGS VALUES
+        sssp.kernels.check_on_ranks: NEARER WITNESSED
         comm.collectives: TAG_JOB
         comm.mpi: _NOTICE _PIECE _RUN_SHIFT _RUNS
         comm.requests: TAG_REDUCE TAG_BROADCAST TAG_CONTROL TAG_OUTSIDE_ROUND FIRST_OUTSIDE_TAG LAST_TAG
@@ -375,6 +378,8 @@ NOT_A_THRESHOLD: dict[str, str] = {
     "a rule of text: bytes of a character, the precision of a double, what is taken for which format": """
         errors: LONGEST
         graph.formats.part_files: _MOST_NOTES
+        graph.formats.rows: ASKED_BYTES
+        graph.formats.survey: MOST_LINES
         graph.formats.csr_output: SPARSEST SPARSE_FLOOR
         graph.formats.graph500: HIGHEST_PER_EDGE HIGHEST_FLOOR
         graph.formats.ldbc: LONGEST_PROPERTY MOST_PROPERTIES

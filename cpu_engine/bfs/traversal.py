@@ -17,7 +17,7 @@ import numpy as np
 from cpu_engine.bfs.kernels.groups import InRows, OutRows
 from cpu_engine.bfs.kernels.witness import find_parents_step
 from cpu_engine.bfs.strategies.kernels.pull import first_sources_step
-from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.graph import Graph, require_narrow_ids
 from cpu_engine.hub_core.kernels.rows import skip_core_step
 from cpu_engine.threads import threads_for
 
@@ -63,7 +63,7 @@ class CoreSplit:
     """A graph, the size of its core, and both views of its edges. Made once per graph and core, used by every run."""
 
     def __init__(self, graph: Graph, core_size: int = 0) -> None:
-        graph.require_narrow_ids("the engines")
+        require_narrow_ids(graph, "the engines")
         self.graph = graph
         self.core_size = core_size
         self.core_vertices = np.arange(core_size, dtype=np.int32)

@@ -104,15 +104,6 @@ class Graph:
         out = np.diff(self.out_offsets)
         return out + np.diff(self.in_offsets) if self.directed else out
 
-    def require_narrow_ids(self, who: str) -> None:
-        """InputError unless 32 bits number the vertices, which is what ``who`` (several) do."""
-        if self.out_targets.dtype != np.int32:
-            raise InputError(
-                f"{who} number vertices with 32 bits, and this graph needs 64",
-                value=self.n,
-                fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
-            )
-
     def internal_id(self, user_id: int) -> int:
         """The internal id of a user's vertex, -1 if it is isolated; InputError if there is no such vertex."""
         ids, wanted = self.user_ids, int(user_id)
@@ -192,3 +183,13 @@ class Graph:
                 pack_search_step(level, parent, self.user_id_of, bits, word)
             unpack_search_step(self.internal_of_position, word, bits, *found)
         return found
+
+
+def require_narrow_ids(graph: Graph, who: str) -> None:
+    """InputError unless 32 bits number the vertices, which is what ``who`` (several) do."""
+    if graph.out_targets.dtype != np.int32:
+        raise InputError(
+            f"{who} number vertices with 32 bits, and this graph needs 64",
+            value=graph.n,
+            fix="use a graph with fewer than 2,147,483,648 vertices that have edges",
+        )

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.graph import Graph, require_narrow_ids
 from cpu_engine.sssp.kernels.rows import pack_rows_step, sort_rows_step, transpose_weights_step
 from cpu_engine.sssp.kernels.tree import find_overflow_step
 from cpu_engine.sssp.kernels.values import Rows
@@ -26,7 +26,7 @@ class WeightedRows:
     """See the module."""
 
     def __init__(self, graph: Graph) -> None:
-        graph.require_narrow_ids("shortest paths")
+        require_narrow_ids(graph, "shortest paths")
         self.graph = graph
         weight = graph.weight
         self.is_float = weight is not None and weight.dtype.kind == "f"

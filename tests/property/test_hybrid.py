@@ -154,7 +154,7 @@ def test_deep_graphs(name: str, engine: str, mode: str) -> None:
             solver = ScriptedCoreSolver(closing_word(core), itertools.cycle([1, 5, 40]))
             found = traverse_together(bfs, root, mode, solver, Trace())
         assert prove_or_repair(graph, found, root, k, Trace()) == 0
-        check(graph, pairs, False, root, found)
+        check(Drawn(graph, pairs, False), root, found)
 
 
 def test_values_that_come_between_leaps() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpu_engine.errors import InputError
-from cpu_engine.graph.graph import Graph
+from cpu_engine.graph.graph import Graph, require_narrow_ids
 from cpu_engine.graph.partition.policies import arc_terms, check_policy, choose_grid, high_degree_threshold
 
 _MAX_SHORT_PARTS = 1 << 16
@@ -42,7 +42,7 @@ def make_layout(graph: Graph, policy: str, parts: int, *, weighted: bool = False
     check_policy(policy)
     if parts < 1:
         raise InputError("a graph is cut into at least one part", value=parts, fix="ask for 1 or more")
-    graph.require_narrow_ids("parts")
+    require_narrow_ids(graph, "parts")
     if weighted and graph.weight is None:
         raise InputError("the graph has no weights", fix="read it from a file that has a weight on every edge")
     symmetric = symmetric and graph.directed
