@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from cpu_engine.intrinsics.lists import append, append_unmarked
-
 BLOCK = 1024  # vertices per turn: low ids are hubs, so blocks go round robin to even out the threads
 
 
@@ -82,7 +80,8 @@ def pull_bound_all_share_step(t, threads, rows, tree, bound, rest, tally):
             parent[v] = u
             found += 1
         else:
-            left = append(rest, left, v)
+            rest[left] = v
+            left += 1
     tally[0], tally[1], tally[2] = left, found, looked
 
 
@@ -123,12 +122,14 @@ def pull_bound_rest_share_step(rows, tree, bound, rest, found, tally):
         elif v < rows.hanging_start:
             u, more = find_after_best(row_begin, row_end, sources, distance, v, bound)
             looked += more
-        if u < 0:
-            left = append(rest, left, v)
-            continue
-        distance[v] = reach
-        parent[v] = u
-        size = append(found, size, v)
+        if u >= 0:
+            distance[v] = reach
+            parent[v] = u
+            found[size] = v
+            size += 1
+        else:
+            rest[left] = v
+            left += 1
     tally[0], tally[1], tally[2] = left, size, looked
 
 
@@ -154,7 +155,8 @@ def collect_from_step(distance, bound, active, work):
     for v in range(distance.size):
         if bound <= distance[v] < np.uint32(0xFFFFFFFF):
             active[v] = 1
-            count = append(work, count, v)
+            work[count] = v
+            count += 1
     return count
 
 
@@ -167,7 +169,10 @@ def list_found_step(found, sizes, active, work, count):
     for t in range(found.shape[0]):
         for i in range(sizes[t]):
             v = found[t, i]
-            count = append_unmarked(work, count, v, active)
+            if active[v] == 0:
+                active[v] = 1
+                work[count] = v
+                count += 1
     return count
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from cpu_engine.bfs.strategies.kernels.push import rest_of_row, share_of_edges
 from cpu_engine.intrinsics.atomics import atomic_exchange, atomic_min
-from cpu_engine.intrinsics.lists import append, append_unmarked
+from cpu_engine.intrinsics.bisect import first_above
 
 
 @njit(cache=True)
@@ -36,8 +35,8 @@ def relax_share_step(t, rows, tree, active, work, count, rings, left, budget, ta
             size -= 1
         atomic_exchange(active, u, np.uint8(0))
         reach = np.uint32(distance[u] + np.uint32(1))
-        edges += row_end[u] - row_begin[u]
         taken += 1
+        edges += row_end[u] - row_begin[u]
         for e in range(row_begin[u], row_end[u]):
             v = targets[e]
             if reach < distance[v] and reach < atomic_min(distance, v, reach):
@@ -89,8 +88,8 @@ def relax_alone_step(rows, tree, active, work, count, ring, budget):
             size -= 1
         active[u] = 0
         reach = np.uint32(distance[u] + np.uint32(1))
-        edges += row_end[u] - row_begin[u]
         taken += 1
+        edges += row_end[u] - row_begin[u]
         for e in range(row_begin[u], row_end[u]):
             v = targets[e]
             if reach < distance[v]:
@@ -111,15 +110,24 @@ def relax_even_share_step(t, threads, rows, tree, reach, work, starts, mine):
     Invariant, races, work: see relax_even_step.
     """
     row_begin, targets, distance, parent = rows.begin, rows.targets, tree.level, tree.parent
-    i, edge, last = share_of_edges(t, threads, starts)
+    count = starts.size - 1
+    total = starts[count]
+    edge, last = total * t // threads, total * (t + 1) // threads
+    i = first_above(starts, edge) - 1
     size = 0
     while edge < last:
-        u, row, edge = rest_of_row(work, row_begin, i, edge, last, starts, targets)
-        for v in row:
+        u = work[i]
+        stop = min(last, starts[i + 1])
+        first = row_begin[u] + edge - starts[i]
+        row = targets[first : first + stop - edge]
+        for j in range(row.size):
+            v = row[j]
             if reach < distance[v]:
                 distance[v] = reach
                 parent[v] = u
-                size = append(mine, size, v)
+                mine[size] = v
+                size += 1
+        edge = stop
         i += 1
     return size
 
@@ -173,5 +181,8 @@ def adopt_smaller_step(vertices, values, distance, active, work, count):
         v = vertices[i]
         if values[i] < distance[v]:
             distance[v] = values[i]
-            count = append_unmarked(work, count, v, active)
+            if active[v] == 0:
+                active[v] = 1
+                work[count] = v
+                count += 1
     return count
