@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from cpu_engine.intrinsics.bisect import first_not_below
-
 UNWITNESSED, OVERLONG, FALSE_ROOT, STRAY_PARENT = range(4)  # rows of the certificate's findings
 BLOCK = 4096  # vertices judged before the rows of those that need a parent are read
 
@@ -55,9 +53,14 @@ def find_parents_step(offsets, sources, level, parent):
 @njit(cache=True)
 def has_edge(offsets, sources, u, v):
     """Whether u is among v's in-neighbours (ascending), by bisection."""
-    row = sources[offsets[v] : offsets[v + 1]]
-    place = first_not_below(row, u)
-    return place < row.size and row[place] == u
+    low, high = offsets[v], offsets[v + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if sources[middle] < u:
+            low = middle + 1
+        else:
+            high = middle
+    return low < offsets[v + 1] and sources[low] == u
 
 
 @njit(cache=True, parallel=True)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from numba import njit, prange
 
-from cpu_engine.intrinsics.lists import append
-
 
 @njit(cache=True, error_model="numpy")
 def depend_on(offsets, targets, root, factor, level, queue, sigma, delta, score):
@@ -19,17 +17,20 @@ def depend_on(offsets, targets, root, factor, level, queue, sigma, delta, score)
     while head < tail:
         u = queue[head]
         head += 1
-        for v in targets[offsets[u] : offsets[u + 1]]:
+        for e in range(offsets[u], offsets[u + 1]):
+            v = targets[e]
             if level[v] == -1:
                 level[v] = level[u] + 1
                 sigma[v], delta[v] = 0.0, 0.0
-                tail = append(queue, tail, v)
+                queue[tail] = v
+                tail += 1
             if level[v] == level[u] + 1:
                 sigma[v] += sigma[u]
     for i in range(tail - 1, 0, -1):  # successors come later in the queue: their dependencies are known
         u = queue[i]
         total = 0.0
-        for v in targets[offsets[u] : offsets[u + 1]]:
+        for e in range(offsets[u], offsets[u + 1]):
+            v = targets[e]
             if level[v] == level[u] + 1:
                 total += (1.0 + delta[v]) / sigma[v]
         delta[u] = sigma[u] * total
@@ -39,7 +40,7 @@ def depend_on(offsets, targets, root, factor, level, queue, sigma, delta, score)
 
 @njit(cache=True, parallel=True)
 def depend_each_step(offsets, targets, roots, factor, places, numbers, score, reached):
-    """Add each root's dependencies, times its factor, to the scores of the thread that took the root.
+    """Add each root's dependencies, times its factor, to the scores of whoever did it.
 
     Invariant  score[t] is the sum over the roots that thread t took.   Races  thread t alone uses what is indexed by t.
     Work       O(n + m) per root.

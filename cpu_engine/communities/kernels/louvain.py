@@ -25,30 +25,6 @@ class Weights(NamedTuple):
     whole: float  # the sum of all
 
 
-@njit(cache=True, inline="always")
-def add_weight(c, weight, near, touched, count):
-    """Add an edge's weight to near[c]; list c in ``touched`` if it was 0; return the length of that list."""
-    if near[c] == 0.0:
-        touched[count] = c
-        count += 1
-    near[c] += weight
-    return count
-
-
-@njit(cache=True)
-def largest_gain(touched, share, near, inside, best, most, least):
-    """Which of ``touched`` adds most to the modularity, ``best`` if none adds ``least`` more than ``most``.
-
-    ``near`` is zero after for all of them.
-    """
-    for c in touched:
-        gain = near[c] - share * inside[c]
-        if gain > most + least:
-            best, most = c, gain
-        near[c] = 0.0
-    return best
-
-
 @njit(cache=True)
 def best_community(v, weights, resolution, community, inside, near, touched):
     """The community where v adds most to the modularity, its own if no other adds more; v has been taken out of it.
@@ -60,9 +36,20 @@ def best_community(v, weights, resolution, community, inside, near, touched):
     for e in range(offsets[v], offsets[v + 1]):
         u = ids[e]
         if u != v and weight[e] > 0.0:
-            count = add_weight(community[u], weight[e], near, touched, count)
+            c = community[u]
+            if near[c] == 0.0:
+                touched[count] = c
+                count += 1
+            near[c] += weight[e]
     share = resolution * strength[v] / whole
-    return largest_gain(touched[:count], share, near, inside, own, near[own] - share * inside[own], GAIN * whole)
+    best, most = own, near[own] - share * inside[own]
+    for i in range(count):
+        c = touched[i]
+        gain = near[c] - share * inside[c]
+        if gain > most + GAIN * whole:
+            best, most = c, gain
+        near[c] = 0.0
+    return best
 
 
 @njit(cache=True)
@@ -118,9 +105,19 @@ def refine_step(order, weights, resolution, community, part, inside, alone, near
         for e in range(offsets[v], offsets[v + 1]):
             u = ids[e]
             if u != v and community[u] == community[v] and weight[e] > 0.0:
-                count = add_weight(part[u], weight[e], near, touched, count)
+                p = part[u]
+                if near[p] == 0.0:
+                    touched[count] = p
+                    count += 1
+                near[p] += weight[e]
         share = resolution * strength[v] / whole
-        best = largest_gain(touched[:count], share, near, inside, v, 0.0, GAIN * whole)
+        best, most = v, 0.0
+        for j in range(count):
+            p = touched[j]
+            gain = near[p] - share * inside[p]
+            if gain > most + GAIN * whole:
+                best, most = p, gain
+            near[p] = 0.0
         if best != v:
             part[v] = best
             inside[best] += strength[v]
@@ -165,7 +162,10 @@ def merge_communities_step(weights, community, begin, members, near, touched, to
                 if d == c:
                     to_loops[c] += weight[e]
                 else:
-                    count = add_weight(d, weight[e], near, touched, count)
+                    if near[d] == 0.0:
+                        touched[count] = d
+                        count += 1
+                    near[d] += weight[e]
         for i in range(count):
             to_ids[total] = touched[i]
             to_weight[total] = near[touched[i]]

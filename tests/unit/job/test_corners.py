@@ -134,7 +134,7 @@ def test_as_the_naive_reference(name: str, directed: bool, rule: str) -> None:
 @pytest.mark.parametrize("rule", ["drop", "keep"])
 @pytest.mark.parametrize("directed", [True, False])
 def test_communities(directed: bool, rule: str) -> None:
-    """Louvain's are nobody's only answer, but called by their smallest vertex, and better than all by themselves."""
+    """Louvain has several right answers: each class is called by its smallest vertex, and better than all alone."""
     for corner, (edges, vertices) in CORNERS.items():
         label = answer("louvain", edges, vertices, directed, rule)
         assert all(label[v] == min(u for u in vertices if label[u] == label[v]) for v in vertices), corner
@@ -144,6 +144,7 @@ def test_communities(directed: bool, rule: str) -> None:
         assert louvain.modularity(kept, label) >= alone - 1e-9, corner
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [one for one in RANKED if one != "bfs"])
 @pytest.mark.parametrize("directed", [True, False])
 def test_on_ranks(name: str, directed: bool, tmp_path: Path) -> None:
